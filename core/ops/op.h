@@ -1,0 +1,91 @@
+// The op table: what every op means. One row holds the op's name, attributes, shape rule, gradient,
+// double-precision reference and test cases; kernels/README.md lists the contract that kernels see.
+//
+// Rows live in core/ops/rows_*.cc, one function a family, listed in op_table.cc: nothing registers
+// itself. check_op_table() fails for a row that lacks any part.
+#ifndef NETCL_CORE_OPS_OP_H_
+#define NETCL_CORE_OPS_OP_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/ops/attrs.h"
+#include "core/ops/recorder.h"
+#include "core/tensor/shape.h"
+
+namespace netcl {
+
+// A tensor of the reference: every data type is held as double.
+struct HostTensor {
+  TensorDesc desc;
+  std::vector<double> data;
+};
+
+// The facts of one call: what shape rules, kernel facts and references are given.
+struct OpCall {
+  const OpRow& row;
+  const std::vector<TensorDesc>& in;
+  const Attrs& attrs;
+};
+
+// What a gradient rule is given; it records ops and returns one entry per input (nullopt: none).
+struct GradCall {
+  Recorder& recorder;
+  const Node& node;
+  const std::vector<std::optional<ValueId>>& dy;  // per output; at least one is present
+  const std::vector<bool>& needed;                // per input: others may be left nullopt
+
+  const TensorDesc& in_desc(size_t i) const { return recorder.desc(node.in[i]); }
+};
+using Grads = std::vector<std::optional<ValueId>>;
+
+struct AttrRule {
+  std::string key;
+  std::optional<Attrs::Item> def;  // nullopt: must be given
+};
+
+// How one test case makes its inputs.
+struct OpCase {
+  std::vector<TensorDesc> in;
+  Attrs attrs;
+  double low = -1, high = 1;               // range of f32 inputs, uniform
+  std::vector<int64_t> int_high = {};      // per input: exclusive upper bound of i32 and u8 inputs
+  double tolerance = 0;                    // 0: the default of the data type; else with a reason
+  std::string note = {};                   // why the tolerance or the range was chosen
+};
+
+struct OpRow {
+  std::string name;
+  std::string family;      // "elementwise" or ""
+  size_t min_in = 1, max_in = 1;
+  std::vector<AttrRule> attrs;
+  std::string expression;  // elementwise: OpenCL C over x0, x1, x2 and p0, p1; else empty
+  std::vector<std::string> parameters = {};  // elementwise: attributes passed as p0, p1
+  // Descriptions of the outputs. Errors: kUsage, naming op and shapes.
+  std::function<std::vector<TensorDesc>(const OpCall&)> infer;
+  // Shape facts that kernels are given beside the attributes (concrete shapes only).
+  std::function<void(const OpCall&, Attrs& facts)> facts;
+  // Null: not differentiable (integers, comparisons, optimiser steps).
+  std::function<Grads(const GradCall&)> gradient;
+  // Double-precision reference; outputs arrive sized, with unspecified content.
+  std::function<void(const OpCall&, const std::vector<const HostTensor*>& in,
+                     std::vector<HostTensor>& out)>
+      reference;
+  // aliases[i] = j: output i may (and in a step does) share the memory of input j; -1: none.
+  std::vector<int> aliases = {};
+  bool view = false;       // the output is the input under another shape; no kernel
+  std::vector<OpCase> cases;
+};
+
+// The whole table, checked once. Threads: any.
+const std::vector<OpRow>& op_table();
+// Errors: kUsage with the nearest name.
+const OpRow& find_op(const std::string& name);
+// Throws kInternal naming the row and what it lacks.
+void check_op_table(const std::vector<OpRow>& rows);
+
+}  // namespace netcl
+
+#endif  // NETCL_CORE_OPS_OP_H_
