@@ -99,9 +99,9 @@ enum {
   NETCL_ATTR_STR = 3,
   NETCL_ATTR_INTS = 4,
   NETCL_ATTR_FLOATS = 5,
-  NETCL_ATTR_DIMS = 6, /* iv: a shape, in which -k stands for k x batch size */
-  NETCL_ATTR_BOOL = 7, /* i: 0 or 1                                           */
-  NETCL_ATTR_JSON = 8  /* s: a JSON object or array, for nested layers        */
+  NETCL_ATTR_DIMS = 6,  /* iv: a shape, in which -k stands for k x batch size   */
+  NETCL_ATTR_BOOL = 7,  /* i: 0 or 1                                            */
+  NETCL_ATTR_LAYERS = 8 /* n nested layers; i: their handle for netcl_host.layer */
 };
 
 /* ---- what the host lends ---------------------------------------------------------------------- */
@@ -162,8 +162,8 @@ typedef struct netcl_host {
   netcl_rc (*update_slot)(netcl_call *, netcl_graph *, netcl_value slot, netcl_value next);
   /* the step's random state (a value to pass to random ops) and a stream id of this layer's own */
   netcl_rc (*random_stream)(netcl_call *, netcl_graph *, netcl_value *state, int64_t *stream);
-  /* traces a nested layer given as JSON ({"type": ...}); `name` becomes part of its path */
-  netcl_rc (*layer)(netcl_call *, netcl_graph *, netcl_str json, netcl_str name,
+  /* traces layer `index` of an attribute of kind NETCL_ATTR_LAYERS (handle: its u.i) */
+  netcl_rc (*layer)(netcl_call *, netcl_graph *, int64_t handle, uint32_t index,
                     const netcl_value *in, uint32_t n_in, netcl_value *out, uint32_t n_out);
 
   /* set-up between the ranks of a group, for transports. Every rank must call these in the same

@@ -45,12 +45,24 @@ class Decline : public Failure {
   explicit Decline(const std::string& reason) : Failure(NETCL_DECLINE, reason) {}
 };
 
+// A host service failed and has stored its own text in the call.
+class Reported {
+ public:
+  explicit Reported(netcl_rc code) : code_(code) {}
+  netcl_rc code() const { return code_; }
+
+ private:
+  netcl_rc code_;
+};
+
 // Runs `body` and turns every exception into a status and a text in the call.
 template <typename Body>
 netcl_rc guard(const netcl_host* host, netcl_call* call, Body&& body) {
   try {
     body();
     return NETCL_OK;
+  } catch (const Reported& e) {
+    return e.code();
   } catch (const Failure& e) {
     return host->fail(call, e.code(), e.native_code(), to_abi(e.what()));
   } catch (const std::bad_alloc&) {
@@ -62,9 +74,9 @@ netcl_rc guard(const netcl_host* host, netcl_call* call, Body&& body) {
   }
 }
 
-// Throws what the host stored when one of its services failed; the text is already in the call.
-inline void check(netcl_rc rc, const char* service) {
-  if (rc != NETCL_OK) throw Failure(rc, std::string("host service failed: ") + service);
+// Throws Reported unless a host service succeeded.
+inline void check(netcl_rc rc) {
+  if (rc != NETCL_OK) throw Reported(rc);
 }
 
 // The host's services within one call.
@@ -77,17 +89,17 @@ class Host {
   void log(uint32_t level, std::string_view text) const { table_->log(call_, level, to_abi(text)); }
   int64_t device_int(netcl_device* device, std::string_view name) const {
     int64_t value = 0;
-    check(table_->device_int(call_, device, to_abi(name), &value), "device_int");
+    check(table_->device_int(call_, device, to_abi(name), &value));
     return value;
   }
   std::string device_text(netcl_device* device, std::string_view name) const {
     std::string out;
-    check(table_->device_text(call_, device, to_abi(name), &store_text, &out), "device_text");
+    check(table_->device_text(call_, device, to_abi(name), &store_text, &out));
     return out;
   }
   std::string plugin_dir() const {
     std::string out;
-    check(table_->plugin_dir(call_, &store_text, &out), "plugin_dir");
+    check(table_->plugin_dir(call_, &store_text, &out));
     return out;
   }
 
@@ -247,7 +259,7 @@ class Trace {
   }
   netcl_desc desc(Value v) const {
     netcl_desc d{};
-    check(host_.table()->value_desc(host_.call(), graph_, v.id, &d), "value_desc");
+    check(host_.table()->value_desc(host_.call(), graph_, v.id, &d));
     return d;
   }
   // Shape of a value; dimension 0 is negative where it grows with the batch.
@@ -258,7 +270,7 @@ class Trace {
   bool training() const {
     netcl_trace_info info{};
     info.size = sizeof(info);
-    check(host_.table()->trace_info(host_.call(), graph_, &info), "trace_info");
+    check(host_.table()->trace_info(host_.call(), graph_, &info));
     return info.training != 0;
   }
   // Records one core op with one output.
@@ -272,8 +284,7 @@ class Trace {
     for (const Value v : in) ids.push_back(v.id);
     check(host_.table()->op(host_.call(), graph_, to_abi(name), ids.data(),
                             static_cast<uint32_t>(ids.size()), attrs.data(),
-                            static_cast<uint32_t>(attrs.size()), results.data(), n_out),
-          "op");
+                            static_cast<uint32_t>(attrs.size()), results.data(), n_out));
     std::vector<Value> out;
     for (const netcl_value id : results) out.push_back({id});
     return out;
@@ -289,20 +300,21 @@ class Trace {
     return slot(name, shape, NETCL_ROLE_STATISTIC, init, merge, a, b);
   }
   void update(Value statistic, Value next) const {
-    check(host_.table()->update_slot(host_.call(), graph_, statistic.id, next.id), "update_slot");
+    check(host_.table()->update_slot(host_.call(), graph_, statistic.id, next.id));
   }
   // The step's random state and a stream id of this layer's own, for random ops.
   std::pair<Value, int64_t> random_stream() const {
     netcl_value state = 0;
     int64_t stream = 0;
-    check(host_.table()->random_stream(host_.call(), graph_, &state, &stream), "random_stream");
+    check(host_.table()->random_stream(host_.call(), graph_, &state, &stream));
     return {Value{state}, stream};
   }
-  // Traces a nested layer from its JSON configuration.
-  Value layer(std::string_view json, std::string_view name, Value in) const {
+  // Number of nested layers in an attribute of kind NETCL_ATTR_LAYERS.
+  uint32_t num_layers(std::string_view key) const { return attrs_.at(key).n; }
+  // Traces one of them.
+  Value layer(std::string_view key, uint32_t index, Value in) const {
     netcl_value result = 0;
-    check(host_.table()->layer(host_.call(), graph_, to_abi(json), to_abi(name), &in.id, 1, &result, 1),
-          "layer");
+    check(host_.table()->layer(host_.call(), graph_, attrs_.at(key).u.i, index, &in.id, 1, &result, 1));
     return {result};
   }
 
@@ -322,7 +334,7 @@ class Trace {
     s.a = a;
     s.b = b;
     netcl_value v = 0;
-    check(host_.table()->slot(host_.call(), graph_, &s, &v), "slot");
+    check(host_.table()->slot(host_.call(), graph_, &s, &v));
     return {v};
   }
   Host host_;
@@ -381,7 +393,7 @@ class LayerFamily : public Plugin {
         t.n_attrs = static_cast<uint32_t>(specs.size());
         t.n_in = type.n_in;
         t.n_out = type.n_out;
-        check(sink(ctx, &t), "sink");
+        check(sink(ctx, &t));
       }
     });
   }
@@ -392,7 +404,7 @@ class LayerFamily : public Plugin {
     s.def.kind = a.kind;
     if (a.kind == NETCL_ATTR_FLOAT) {
       s.def.u.f = a.number;
-    } else if (a.kind == NETCL_ATTR_STR || a.kind == NETCL_ATTR_JSON) {
+    } else if (a.kind == NETCL_ATTR_STR) {
       s.def.u.s = to_abi(a.text);
     } else {
       s.def.u.i = static_cast<int64_t>(a.number);

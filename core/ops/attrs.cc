@@ -134,8 +134,7 @@ Attrs attrs_from_abi(const netcl_attr* attrs, size_t n) {
       case NETCL_ATTR_INT:
       case NETCL_ATTR_BOOL: out.set(key, a.u.i); break;
       case NETCL_ATTR_FLOAT: out.set(key, a.u.f); break;
-      case NETCL_ATTR_STR:
-      case NETCL_ATTR_JSON: out.set(key, std::string(a.u.s.ptr, a.u.s.len)); break;
+      case NETCL_ATTR_STR: out.set(key, std::string(a.u.s.ptr, a.u.s.len)); break;
       case NETCL_ATTR_INTS: out.set(key, std::vector<int64_t>(a.u.iv, a.u.iv + a.n)); break;
       case NETCL_ATTR_DIMS: out.set(key, Shape(std::vector<int64_t>(a.u.iv, a.u.iv + a.n))); break;
       default: fail(ErrorCode::kPlugin, "attribute \"", key, "\" has unknown kind ", a.kind);

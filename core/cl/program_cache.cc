@@ -1,0 +1,118 @@
+#include "core/cl/program_cache.h"
+
+#include <cstring>
+
+#include "core/base/file.h"
+
+namespace netcl {
+namespace fs = std::filesystem;
+
+namespace {
+
+struct EntryHeader {
+  char magic[8];
+  uint64_t key, checksum, size_bytes;
+};
+constexpr char kMagic[8] = {'n', 'e', 't', 'c', 'l', 'p', 'r', '1'};
+
+std::string first_lines(const std::string& text, size_t lines) {
+  size_t end = 0;
+  while (lines-- > 0 && end != std::string::npos) end = text.find('\n', end + 1);
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+ProgramCache::ProgramCache(const DeviceInfo& info, cl::Context context, cl::Device device,
+                           fs::path directory, Logger log)
+    : info_(info),
+      context_(std::move(context)),
+      device_(std::move(device)),
+      directory_(std::move(directory)),
+      log_(std::move(log)) {}
+
+cl::Program ProgramCache::get(const std::string& source, const std::string& options) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::string memory_key = options + '\n' + source;
+  const auto found = programs_.find(memory_key);
+  if (found != programs_.end()) return found->second;
+
+  const uint64_t key = hash_bytes(
+      memory_key, hash_bytes(info_.platform + '|' + info_.driver + '|' + info_.opencl + '|' + info_.name));
+  const fs::path path = directory_.empty() ? fs::path() : directory_ / ("program-" + hex(key) + ".bin");
+  cl::Program program;
+  if (!path.empty() && load(path, key, options, &program)) {
+    ++num_from_disk_;
+  } else {
+    program = build(source, options);
+    ++num_built_;
+    if (!path.empty()) store(path, key, program);
+  }
+  programs_.emplace(memory_key, program);
+  return program;
+}
+
+cl::Program ProgramCache::build(const std::string& source, const std::string& options) {
+  tick_();
+  cl::Program program(context_, source);
+  try {
+    program.build({device_}, options.c_str());
+  } catch (const cl::Error& e) {
+    std::string text;
+    program.getBuildInfo(device_, CL_PROGRAM_BUILD_LOG, &text);
+    fail(ErrorCode::kDevice, "building a kernel on ", info_.name, " failed with ", cl_error_name(e.err()),
+         "\noptions: ", options, "\ncompiler: ", text, "\nsource:\n", first_lines(source, 12));
+  }
+  tick_();
+  return program;
+}
+
+bool ProgramCache::load(const fs::path& path, uint64_t key, const std::string& options, cl::Program* out) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return false;
+  try {
+    const std::string bytes = read_file(path, ErrorCode::kDevice);
+    EntryHeader header;
+    if (bytes.size() < sizeof(header)) return false;
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    const std::string_view binary = std::string_view(bytes).substr(sizeof(header));
+    if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 || header.key != key ||
+        header.size_bytes != binary.size() || header.checksum != hash_bytes(binary)) {
+      log_.warning("program cache: ", path.string(), " is damaged and will be rebuilt");
+      return false;
+    }
+    cl::Program program(context_, {device_},
+                        cl::Program::Binaries{std::vector<unsigned char>(binary.begin(), binary.end())});
+    program.build({device_}, options.c_str());
+    *out = program;
+    return true;
+  } catch (const cl::Error& e) {
+    log_.debug("program cache: the driver refuses ", path.string(), ": ", cl_error_name(e.err()));
+  } catch (const Error& e) {
+    log_.debug("program cache: ", e.message());
+  }
+  return false;
+}
+
+void ProgramCache::store(const fs::path& path, uint64_t key, const cl::Program& program) {
+  if (disk_failed_) return;
+  try {
+    const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
+    if (binaries.size() != 1 || binaries[0].empty()) return;
+    const std::string_view binary(reinterpret_cast<const char*>(binaries[0].data()), binaries[0].size());
+    EntryHeader header{};
+    std::memcpy(header.magic, kMagic, sizeof(kMagic));
+    header.key = key;
+    header.checksum = hash_bytes(binary);
+    header.size_bytes = binary.size();
+    std::string bytes(reinterpret_cast<const char*>(&header), sizeof(header));
+    bytes += binary;
+    fs::create_directories(directory_);
+    write_file_atomic(path, bytes, ErrorCode::kDevice);
+  } catch (const std::exception& e) {
+    disk_failed_ = true;
+    log_.warning("program cache: built programs are not kept on disk: ", e.what());
+  }
+}
+
+}  // namespace netcl

@@ -1,0 +1,155 @@
+#include "core/cl/recipe.h"
+
+#include <algorithm>
+
+namespace netcl {
+
+namespace {
+
+std::string text(netcl_str s) { return std::string(s.ptr, s.len); }
+
+RecipeArg copy_arg(const netcl_arg& arg) {
+  RecipeArg out;
+  out.kind = arg.kind;
+  out.index = arg.index;
+  switch (arg.kind) {
+    case NETCL_ARG_F32: out.f = arg.u.f; break;
+    case NETCL_ARG_I32X8: std::copy(arg.u.v8, arg.u.v8 + 8, out.v8.begin()); break;
+    case NETCL_ARG_LOCAL: out.i = static_cast<int64_t>(arg.u.bytes); break;
+    default: out.i = arg.u.i;
+  }
+  return out;
+}
+
+RecipeLaunch copy_launch(const netcl_launch& launch) {
+  RecipeLaunch out;
+  out.entry = text(launch.entry);
+  out.options = text(launch.options);
+  for (uint32_t i = 0; i < launch.n_sources; ++i) {
+    out.source += "#line 1 \"" + text(launch.sources[i].name) + "\"\n" + text(launch.sources[i].text) + "\n";
+  }
+  for (uint32_t i = 0; i < launch.n_args; ++i) out.args.push_back(copy_arg(launch.args[i]));
+  out.dims = launch.dims;
+  std::copy(launch.global, launch.global + 3, out.global.begin());
+  std::copy(launch.local, launch.local + 3, out.local.begin());
+  return out;
+}
+
+void check_arg(const RecipeArg& arg, size_t position, size_t n_in, size_t n_out, size_t n_scratch,
+               const DeviceInfo& device, const std::string& where) {
+  const auto check_index = [&](size_t limit, const char* what) {
+    NETCL_CHECK(arg.index < limit, ErrorCode::kPlugin, where, ": argument ", position, " names ", what,
+                " ", arg.index, " of ", limit);
+  };
+  switch (arg.kind) {
+    case NETCL_ARG_INPUT: return check_index(n_in, "input");
+    case NETCL_ARG_OUTPUT: return check_index(n_out, "output");
+    case NETCL_ARG_SCRATCH: return check_index(n_scratch, "scratch buffer");
+    case NETCL_ARG_LOCAL:
+      NETCL_CHECK(arg.i > 0 && arg.i <= device.local_mem_bytes, ErrorCode::kPlugin, where, ": argument ",
+                  position, " asks for ", arg.i, " bytes of local memory; the device has ",
+                  device.local_mem_bytes);
+      return;
+    case NETCL_ARG_I32:
+      NETCL_CHECK(arg.i >= INT32_MIN && arg.i <= INT32_MAX, ErrorCode::kPlugin, where, ": argument ",
+                  position, " is ", arg.i, ", which is no 32-bit integer");
+      return;
+    case NETCL_ARG_I64:
+    case NETCL_ARG_F32:
+    case NETCL_ARG_I32X8: return;
+    default:
+      fail(ErrorCode::kPlugin, where, ": argument ", position, " has unknown kind ", arg.kind);
+  }
+}
+
+void check_launch(const RecipeLaunch& launch, const DeviceInfo& device, const std::string& where) {
+  NETCL_CHECK(launch.dims >= 1 && launch.dims <= 3, ErrorCode::kPlugin, where, ": ", launch.dims,
+              " dimensions; expected 1 to 3");
+  if (launch.local[0] == 0) return;
+  uint64_t group = 1;
+  for (uint32_t d = 0; d < launch.dims; ++d) {
+    NETCL_CHECK(launch.local[d] > 0 && launch.global[d] % launch.local[d] == 0, ErrorCode::kPlugin, where,
+                ": global size ", launch.global[d], " in dimension ", d, " is no multiple of local size ",
+                launch.local[d]);
+    group *= launch.local[d];
+  }
+  NETCL_CHECK(group <= static_cast<uint64_t>(device.max_work_group), ErrorCode::kPlugin, where,
+              ": work-groups of ", group, " items; the device allows ", device.max_work_group);
+}
+
+}  // namespace
+
+bool RecipeLaunch::empty() const {
+  return std::any_of(global.begin(), global.begin() + dims, [](uint64_t g) { return g == 0; });
+}
+
+Recipe copy_recipe(const netcl_recipe& recipe, const std::string& plugin, size_t n_in, size_t n_out,
+                   const DeviceInfo& device) {
+  NETCL_CHECK(recipe.size >= sizeof(netcl_recipe), ErrorCode::kPlugin, "plugin ", plugin,
+              ": a recipe of ", recipe.size, " bytes; expected ", sizeof(netcl_recipe));
+  Recipe out;
+  out.plugin = plugin;
+  out.variant = text(recipe.variant);
+  out.scratch_bytes.assign(recipe.scratch_bytes, recipe.scratch_bytes + recipe.n_scratch);
+  for (uint32_t i = 0; i < recipe.n_launches; ++i) {
+    RecipeLaunch launch = copy_launch(recipe.launches[i]);
+    const std::string where = str_cat("plugin ", plugin, ", variant ", out.variant, ", kernel ", launch.entry);
+    check_launch(launch, device, where);
+    for (size_t a = 0; a < launch.args.size(); ++a) {
+      check_arg(launch.args[a], a, n_in, n_out, out.scratch_bytes.size(), device, where);
+    }
+    if (!launch.empty()) out.launches.push_back(std::move(launch));
+  }
+  return out;
+}
+
+Executable::Executable(Device& device, const Recipe& recipe) : recipe_(std::make_shared<Recipe>(recipe)) {
+  for (const RecipeLaunch& launch : recipe_->launches) {
+    const std::string where = "kernel " + launch.entry + " of plugin " + recipe_->plugin;
+    const cl::Program program = device.programs().get(launch.source, launch.options);
+    const cl::Kernel kernel = with_cl_errors(where, [&] { return cl::Kernel(program, launch.entry.c_str()); });
+    const auto n_args = kernel.getInfo<CL_KERNEL_NUM_ARGS>();
+    NETCL_CHECK(n_args == launch.args.size(), ErrorCode::kPlugin, where, ": the recipe gives ",
+                launch.args.size(), " arguments, the kernel takes ", n_args);
+    const auto range = [&](const std::array<uint64_t, 3>& v) {
+      return launch.dims == 1   ? cl::NDRange(v[0])
+             : launch.dims == 2 ? cl::NDRange(v[0], v[1])
+                                : cl::NDRange(v[0], v[1], v[2]);
+    };
+    launches_.push_back(
+        {kernel, &launch, range(launch.global), launch.local[0] == 0 ? cl::NullRange : range(launch.local)});
+  }
+}
+
+void Executable::bind(const std::vector<cl::Buffer>& in, const std::vector<cl::Buffer>& out,
+                      const std::vector<cl::Buffer>& scratch) {
+  for (Bound& bound : launches_) {
+    with_cl_errors("arguments of kernel " + bound.launch->entry, [&] {
+      for (cl_uint i = 0; i < bound.launch->args.size(); ++i) {
+        const RecipeArg& arg = bound.launch->args[i];
+        switch (arg.kind) {
+          case NETCL_ARG_INPUT: bound.kernel.setArg(i, in[arg.index]); break;
+          case NETCL_ARG_OUTPUT: bound.kernel.setArg(i, out[arg.index]); break;
+          case NETCL_ARG_SCRATCH: bound.kernel.setArg(i, scratch[arg.index]); break;
+          case NETCL_ARG_LOCAL: bound.kernel.setArg(i, static_cast<size_t>(arg.i), nullptr); break;
+          case NETCL_ARG_I32: bound.kernel.setArg(i, static_cast<cl_int>(arg.i)); break;
+          case NETCL_ARG_I64: bound.kernel.setArg(i, static_cast<cl_long>(arg.i)); break;
+          case NETCL_ARG_F32: bound.kernel.setArg(i, static_cast<cl_float>(arg.f)); break;
+          default: bound.kernel.setArg(i, sizeof(arg.v8), arg.v8.data());
+        }
+      }
+    });
+  }
+}
+
+void Executable::enqueue(const cl::CommandQueue& queue) const {
+  for (const Bound& bound : launches_) {
+    const cl_int rc = ::clEnqueueNDRangeKernel(queue(), bound.kernel(), bound.launch->dims, nullptr, bound.global,
+                                               bound.local.dimensions() == 0 ? nullptr : static_cast<const size_t*>(bound.local),
+                                               0, nullptr, nullptr);
+    NETCL_CHECK(rc == CL_SUCCESS, ErrorCode::kDevice, "launching kernel ", bound.launch->entry, " of plugin ",
+                recipe_->plugin, " (variant ", recipe_->variant, ") failed with ", cl_error_name(rc));
+  }
+}
+
+}  // namespace netcl

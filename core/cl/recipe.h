@@ -1,0 +1,72 @@
+// Recipes: how one op is computed on one device, as plain data (copied from a kernel set's answer),
+// and their only launch path. A recipe is checked once; an Executable is built from it once; binding
+// it to buffers sets all kernel arguments; running it is nothing but enqueues.
+#ifndef NETCL_CORE_CL_RECIPE_H_
+#define NETCL_CORE_CL_RECIPE_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/abi/netcl_plugin.h"
+#include "core/cl/device.h"
+
+namespace netcl {
+
+struct RecipeArg {
+  uint32_t kind = 0, index = 0;
+  int64_t i = 0;
+  double f = 0;
+  std::array<int32_t, 8> v8{};
+};
+
+struct RecipeLaunch {
+  std::string entry, options, source;
+  std::vector<RecipeArg> args;
+  uint32_t dims = 1;
+  std::array<uint64_t, 3> global{}, local{};
+
+  bool empty() const;  // a global size of zero: nothing to launch
+};
+
+struct Recipe {
+  std::string plugin, variant;
+  std::vector<RecipeLaunch> launches;
+  std::vector<uint64_t> scratch_bytes;
+};
+
+// Copies and checks what a kernel set answered: argument indices, sizes, the device's limits.
+// Errors: kPlugin, naming plugin and variant.
+Recipe copy_recipe(const netcl_recipe& recipe, const std::string& plugin, size_t n_in, size_t n_out,
+                   const DeviceInfo& device);
+
+// One recipe with its kernels, bound to buffers. Not copyable between queues: kernel arguments
+// belong to one queue's thread.
+class Executable {
+ public:
+  // Builds the programs (from the cache where possible). Errors: kDevice.
+  Executable(Device& device, const Recipe& recipe);
+
+  size_t num_launches() const { return launches_.size(); }
+  const Recipe& recipe() const { return *recipe_; }
+
+  // Sets every argument. `scratch` has one buffer per recipe.scratch_bytes.
+  void bind(const std::vector<cl::Buffer>& in, const std::vector<cl::Buffer>& out,
+            const std::vector<cl::Buffer>& scratch);
+  // Enqueues the launches in order. Errors: kDevice, naming the kernel.
+  void enqueue(const cl::CommandQueue& queue) const;
+
+ private:
+  struct Bound {
+    cl::Kernel kernel;
+    const RecipeLaunch* launch;
+    cl::NDRange global, local;
+  };
+  std::shared_ptr<const Recipe> recipe_;
+  std::vector<Bound> launches_;
+};
+
+}  // namespace netcl
+
+#endif  // NETCL_CORE_CL_RECIPE_H_

@@ -1,0 +1,61 @@
+// CompiledGraph: a graph made ready for one device, replayed without any decision.
+//
+// For each batch size an *instance* is prepared once: concrete shapes, a kernel for every node,
+// temporaries placed in a workspace, all kernel arguments set. Running it enqueues its launches and
+// nothing else. Prepare instances before step 1, not in the middle of training.
+// Threads: the queue's.
+#ifndef NETCL_CORE_GRAPH_COMPILED_GRAPH_H_
+#define NETCL_CORE_GRAPH_COMPILED_GRAPH_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/graph/graph.h"
+#include "core/ops/kernel_provider.h"
+#include "core/tensor/queue.h"
+
+namespace netcl {
+
+class CompiledGraph {
+ public:
+  // Memory of an external or output: a buffer that starts at the tensor. Called while an instance is
+  // prepared; `desc` is concrete.
+  using Memory = std::function<cl::Buffer(const std::string& name, const TensorDesc& desc)>;
+
+  CompiledGraph(Graph graph, KernelProvider& kernels, std::shared_ptr<Queue> queue, Memory memory);
+
+  // Prepares the instance for a batch size (0 is allowed) unless it exists. Errors: kDevice, kPlugin.
+  void prepare(int64_t batch);
+  // Enqueues the instance's launches; prepares it if need be. Errors: kDevice.
+  void run(int64_t batch);
+
+  const Graph& graph() const { return graph_; }
+  size_t launches_per_run(int64_t batch) const { return instances_.at(batch)->num_launches; }
+  // Bytes of temporaries of the largest instance, and their sum without sharing.
+  size_t workspace_bytes() const { return workspace_bytes_; }
+  size_t temporaries_bytes() const { return temporaries_bytes_; }
+
+ private:
+  struct Instance {
+    std::shared_ptr<Storage> workspace;
+    std::vector<Executable> executables;
+    size_t num_launches = 0;
+  };
+  std::unique_ptr<Instance> make_instance(int64_t batch);
+  std::vector<TensorDesc> descs(const std::vector<ValueId>& values, int64_t batch) const;
+
+  const Graph graph_;
+  KernelProvider& kernels_;
+  std::shared_ptr<Queue> queue_;
+  Memory memory_;
+  std::map<int64_t, std::unique_ptr<Instance>> instances_;
+  std::shared_ptr<Storage> workspace_;  // shared by all instances that fit
+  size_t workspace_bytes_ = 0, temporaries_bytes_ = 0;
+};
+
+}  // namespace netcl
+
+#endif  // NETCL_CORE_GRAPH_COMPILED_GRAPH_H_

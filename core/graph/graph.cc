@@ -1,0 +1,57 @@
+#include "core/graph/graph.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+
+namespace netcl {
+
+ValueId Graph::external(const std::string& name, TensorDesc desc) {
+  for (const Place& place : externals_) {
+    NETCL_CHECK(place.name != name, ErrorCode::kInternal, "graph: external \"", name, "\" is given twice");
+  }
+  const ValueId value = add_value(std::move(desc));
+  externals_.push_back({name, value});
+  return value;
+}
+
+bool Graph::is_external(ValueId value) const {
+  return std::any_of(externals_.begin(), externals_.end(), [&](const Place& p) { return p.value == value; });
+}
+
+ValueId Graph::root(ValueId value) const {
+  for (auto it = view_of_.find(value); it != view_of_.end(); it = view_of_.find(value)) value = it->second;
+  return value;
+}
+
+void Graph::output(const std::string& name, ValueId value) {
+  const ValueId r = root(value);
+  const bool taken = std::any_of(outputs_.begin(), outputs_.end(), [&](const Place& p) { return root(p.value) == r; });
+  if (taken || is_external(r)) value = call("broadcast_to", {value}, {{"shape", desc(value).shape}});
+  outputs_.push_back({name, value});
+}
+
+void Graph::recorded(const Node& node) {
+  if (node.op->view) view_of_[node.out[0]] = node.in[0];
+}
+
+std::string Graph::str() const {
+  const auto list = [](const std::vector<ValueId>& values) {
+    std::string text;
+    for (const ValueId v : values) text += (text.empty() ? "v" : ", v") + std::to_string(v);
+    return text;
+  };
+  std::string out;
+  for (const Place& place : externals_) {
+    out += str_cat("v", place.value, " = external ", place.name, " : ", desc(place.value).str(), "\n");
+  }
+  for (const Node& node : nodes_) {
+    out += str_cat(list(node.out), " = ", node.op->name, "(", list(node.in), ")");
+    if (!node.attrs.items().empty()) out += " " + node.attrs.str();
+    out += " : " + desc(node.out[0]).str() + "\n";
+  }
+  for (const Place& place : outputs_) out += str_cat("output ", place.name, " = v", place.value, "\n");
+  return out;
+}
+
+}  // namespace netcl

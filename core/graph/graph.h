@@ -1,0 +1,52 @@
+// Graph: a step written down with a symbolic batch size, before anything runs.
+//
+// Values that come from outside (inputs, parameters) are externals; values that must end up in a
+// given place (gradients, sums) are outputs. Both are known by name: whoever runs the graph gives
+// each name its memory. Passes (core/graph/passes.h) rewrite a finished graph.
+#ifndef NETCL_CORE_GRAPH_GRAPH_H_
+#define NETCL_CORE_GRAPH_GRAPH_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/ops/op.h"
+#include "core/ops/recorder.h"
+
+namespace netcl {
+
+class Graph : public Recorder {
+ public:
+  // A value from outside. Errors: kInternal for a name given twice.
+  ValueId external(const std::string& name, TensorDesc desc);
+  // Asks that `value` be written to the memory called `name`. Views, externals and values that are
+  // outputs already are copied.
+  void output(const std::string& name, ValueId value);
+
+  struct Place {
+    std::string name;
+    ValueId value;
+  };
+  const std::vector<Place>& externals() const { return externals_; }
+  const std::vector<Place>& outputs() const { return outputs_; }
+  // True if the value was declared by external().
+  bool is_external(ValueId value) const;
+  // The value whose memory `value` shares through views.
+  ValueId root(ValueId value) const;
+
+  // For passes.
+  std::vector<Node>& mutable_nodes() { return nodes_; }
+  // One line a node, for tests and `--explain`: "v5 = matmul(v0, v1) transpose_b=1 : f32[B,10]".
+  std::string str() const;
+
+ protected:
+  void recorded(const Node& node) override;
+
+ private:
+  std::vector<Place> externals_, outputs_;
+  std::map<ValueId, ValueId> view_of_;
+};
+
+}  // namespace netcl
+
+#endif  // NETCL_CORE_GRAPH_GRAPH_H_

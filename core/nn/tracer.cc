@@ -1,0 +1,195 @@
+#include "core/nn/tracer.h"
+
+#include <algorithm>
+
+#include "core/abi/netcl_plugin.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace netcl {
+using nlohmann::ordered_json;
+
+namespace {
+
+// "model.layers[2].layers[0]" -> "layers.2.layers.0": how PyTorch names nested modules.
+std::string slot_prefix(const std::string& path) {
+  std::string out;
+  for (const char c : path.substr(path.find('.') + 1)) {
+    if (c == '[') {
+      out += '.';
+    } else if (c != ']') {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string described(const ordered_json& value) {
+  const std::string text = value.dump();
+  return str_cat(value.type_name(), " ", text.size() > 60 ? text.substr(0, 57) + "..." : text);
+}
+
+// The JSON value as an attribute of `kind`, or nullopt if it is of another type.
+std::optional<Attrs::Item> convert(const ordered_json& value, uint32_t kind) {
+  switch (kind) {
+    case NETCL_ATTR_INT:
+      if (value.is_number_integer()) return Attrs::Item(value.get<int64_t>());
+      return std::nullopt;
+    case NETCL_ATTR_BOOL:
+      if (value.is_boolean()) return Attrs::Item(int64_t{value.get<bool>()});
+      return std::nullopt;
+    case NETCL_ATTR_FLOAT:
+      if (value.is_number()) return Attrs::Item(value.get<double>());
+      return std::nullopt;
+    case NETCL_ATTR_STR:
+      if (value.is_string()) return Attrs::Item(value.get<std::string>());
+      return std::nullopt;
+    case NETCL_ATTR_INTS: {
+      std::vector<int64_t> out;
+      if (!value.is_array()) return std::nullopt;
+      for (const ordered_json& item : value) {
+        if (!item.is_number_integer()) return std::nullopt;
+        out.push_back(item.get<int64_t>());
+      }
+      return Attrs::Item(out);
+    }
+    default: return std::nullopt;
+  }
+}
+
+const char* kind_name(uint32_t kind) {
+  switch (kind) {
+    case NETCL_ATTR_INT: return "an integer";
+    case NETCL_ATTR_BOOL: return "true or false";
+    case NETCL_ATTR_FLOAT: return "a number";
+    case NETCL_ATTR_STR: return "text";
+    case NETCL_ATTR_INTS: return "a list of integers";
+    case NETCL_ATTR_LAYERS: return "a list of layers";
+    default: return "a value";
+  }
+}
+
+}  // namespace
+
+Tracer::Tracer(Recorder& recorder, LayerProvider& layers, std::vector<Slot>& slots,
+               std::function<ValueId(const Slot&)> slot_value, std::function<ValueId()> random_state,
+               TraceOptions options)
+    : recorder_(recorder),
+      layers_(layers),
+      slots_(slots),
+      slot_value_(std::move(slot_value)),
+      random_state_(std::move(random_state)),
+      options_(std::move(options)) {}
+
+void Tracer::bad(const std::string& path, const std::string& message) const {
+  const std::string place = options_.locate ? options_.locate(path) : "";
+  fail(ErrorCode::kUsage, place.empty() ? "" : place + ": ", path, ": ", message);
+}
+
+ValueId Tracer::sequence(const ordered_json& layers, const std::string& path, ValueId x) {
+  if (!layers.is_array() || layers.empty()) bad(path, "expected a non-empty list of layers, found " + described(layers));
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const std::string at = str_cat(path, "[", i, "]");
+    const std::vector<ValueId> out = layer(layers[i], at, {x});
+    if (out.size() != 1) bad(at, "a layer in a sequence must have one output");
+    x = out[0];
+  }
+  return x;
+}
+
+LayerArgs Tracer::check_args(const LayerType& type, const ordered_json& config, const std::string& path) {
+  LayerArgs out;
+  std::vector<std::string> known = {"type"};
+  for (const LayerAttr& attr : type.attrs()) known.push_back(attr.key);
+  for (const auto& item : config.items()) {
+    if (std::find(known.begin(), known.end(), item.key()) == known.end()) {
+      bad(path + "." + item.key(), "unknown key of layer \"" + type.name() + "\"" + suggest(item.key(), known));
+    }
+  }
+  for (const LayerAttr& attr : type.attrs()) {
+    const std::string at = path + "." + attr.key;
+    const auto found = config.find(attr.key);
+    if (attr.kind == NETCL_ATTR_LAYERS) {
+      if (found == config.end() || !found->is_array()) bad(at, "expected a list of layers");
+      out.nested.push_back({attr.key, {static_cast<int64_t>(lists_.size()), static_cast<uint32_t>(found->size())}});
+      lists_.push_back({&*found, at});
+      continue;
+    }
+    if (found == config.end()) {
+      if (attr.required || !attr.def) {
+        bad(at, "layer \"" + type.name() + "\" needs this key: " + kind_name(attr.kind) +
+                    (attr.doc.empty() ? "" : ", " + attr.doc));
+      }
+      out.values.set(attr.key, *attr.def);
+      continue;
+    }
+    const auto value = convert(*found, attr.kind);
+    if (!value) bad(at, str_cat("expected ", kind_name(attr.kind), ", found ", described(*found)));
+    if (found->is_number() && (attr.min != 0 || attr.max != 0)) {
+      const double number = found->get<double>();
+      if (number < attr.min || number > attr.max) {
+        bad(at, str_cat("expected ", kind_name(attr.kind), " from ", attr.min, " to ", attr.max, ", found ", number));
+      }
+    }
+    if (found->is_string() && !attr.choices.empty()) {
+      const std::string text = found->get<std::string>();
+      if (std::find(attr.choices.begin(), attr.choices.end(), text) == attr.choices.end()) {
+        bad(at, "expected one of " + join(attr.choices, ", ") + ", found \"" + text + "\"" + suggest(text, attr.choices));
+      }
+    }
+    out.values.set(attr.key, *value);
+  }
+  return out;
+}
+
+std::vector<ValueId> Tracer::layer(const ordered_json& config, const std::string& path,
+                                   const std::vector<ValueId>& in) {
+  if (!config.is_object()) bad(path, "expected a layer, an object with \"type\", found " + described(config));
+  const auto type_name = config.find("type");
+  if (type_name == config.end() || !type_name->is_string()) bad(path, "a layer needs \"type\", the name of a layer type");
+  const std::string saved = std::exchange(path_, path);
+  try {
+    const LayerType& type = layers_.find(type_name->get<std::string>());
+    if (in.size() != type.n_in()) {
+      bad(path, str_cat("layer \"", type.name(), "\" takes ", type.n_in(), " inputs, not ", in.size()));
+    }
+    const LayerArgs args = check_args(type, config, path);
+    std::vector<ValueId> out = type.trace(*this, args, in);
+    path_ = saved;
+    return out;
+  } catch (const Error& e) {
+    path_ = saved;
+    if (e.message().find(path) != std::string::npos) throw;  // a nested layer has said where
+    std::string shapes;
+    for (const ValueId v : in) shapes += (shapes.empty() ? "" : ", ") + recorder_.desc(v).str();
+    const std::string place = options_.locate ? options_.locate(path) : "";
+    fail(e.code(), place.empty() ? "" : place + ": ", path, " (", type_name->get<std::string>(), ", input ", shapes,
+         "): ", e.message());
+  }
+}
+
+ValueId Tracer::slot(const std::string& name, const TensorDesc& desc, uint32_t init, double a, double b) {
+  NETCL_CHECK(!desc.shape.symbolic(), ErrorCode::kPlugin, "slot \"", name, "\" has a shape that depends on the batch: ",
+              desc.shape.str());
+  const std::string full = slot_prefix(path_) + "." + name;
+  for (const Slot& known : slots_) {
+    if (known.name != full) continue;
+    NETCL_CHECK(known.desc == desc, ErrorCode::kPlugin, "slot ", full, " was declared as ", known.desc.str(),
+                " and now as ", desc.str());
+    return slot_value_(known);
+  }
+  slots_.push_back({full, desc, init, a, b});
+  return slot_value_(slots_.back());
+}
+
+std::pair<ValueId, int64_t> Tracer::random_stream() { return {random_state_(), next_stream_++}; }
+
+std::vector<ValueId> Tracer::nested(int64_t handle, uint32_t index, const std::vector<ValueId>& in) {
+  NETCL_CHECK(handle >= 0 && static_cast<size_t>(handle) < lists_.size(), ErrorCode::kPlugin,
+              "a nested layer was asked for with an unknown handle");
+  const NestedList list = lists_[static_cast<size_t>(handle)];
+  NETCL_CHECK(index < list.layers->size(), ErrorCode::kPlugin, "nested layer ", index, " of ", list.layers->size());
+  return layer((*list.layers)[index], str_cat(list.path, "[", index, "]"), in);
+}
+
+}  // namespace netcl

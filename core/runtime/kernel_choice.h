@@ -1,0 +1,62 @@
+// Which kernel set computes an op on a device: the only place where that is decided.
+//
+// Candidates are the kernel-set plugins whose manifest offers the op (or its family) on the device,
+// in this order: specificity of the matching rule, priority, id; `generic` comes last by having the
+// empty rule. The first that plans wins; every refusal keeps its reason. A pin (op -> plugin and
+// variant) leaves one candidate. An answer is frozen for the life of the object. Threads: any.
+#ifndef NETCL_CORE_RUNTIME_KERNEL_CHOICE_H_
+#define NETCL_CORE_RUNTIME_KERNEL_CHOICE_H_
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ops/kernel_provider.h"
+#include "core/runtime/plugin_host.h"
+
+namespace netcl {
+
+struct KernelPin {
+  std::string plugin, variant;  // variant empty: the plugin's own choice
+};
+
+struct KernelCandidate {
+  std::string plugin, variant;
+  std::string verdict;  // "chosen", "declined" or "not asked"
+  std::string reason;
+};
+
+class KernelChoice : public KernelProvider {
+ public:
+  KernelChoice(PluginHost& plugins, std::map<std::string, KernelPin> pins)
+      : plugins_(plugins), pins_(std::move(pins)) {}
+
+  std::shared_ptr<const Recipe> recipe(Device& device, const KernelQuestion& question) override;
+
+  // All candidates for a question with their verdicts, best first.
+  std::vector<KernelCandidate> why(Device& device, const KernelQuestion& question);
+  // "matmul: generic/vec" for every question answered so far, sorted, each once.
+  std::vector<std::string> chosen() const;
+
+ private:
+  struct Ranked {
+    const Manifest* manifest;
+    int specificity, priority;
+  };
+  std::vector<Ranked> candidates(const DeviceInfo& device, const KernelQuestion& question,
+                                 std::vector<KernelCandidate>* refused) const;
+  std::shared_ptr<const Recipe> ask(Device& device, const KernelQuestion& question, const Manifest& manifest,
+                                    const std::string& variant, std::string* reason);
+
+  PluginHost& plugins_;
+  const std::map<std::string, KernelPin> pins_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const Recipe>> recipes_;
+  std::map<std::string, std::string> chosen_;
+};
+
+}  // namespace netcl
+
+#endif  // NETCL_CORE_RUNTIME_KERNEL_CHOICE_H_

@@ -1,0 +1,304 @@
+#include "core/runtime/manifest.h"
+
+#include <elf.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/abi/netcl_plugin.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/text.h"
+
+namespace netcl {
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr const char* kSchema = "netcl-plugin/1";
+constexpr const char* kMachine = "linux-x86_64";
+constexpr uint64_t kMaxManifestBytes = 1 << 20;
+
+const std::vector<std::string>& known_keys() {
+  static const std::vector<std::string> keys = {"manifest", "id",  "version",  "name",     "license", "kinds",
+                                                "library",  "abi", "provides", "sha256", "data",    "config"};
+  return keys;
+}
+
+// Thrown inside this file only; read_manifest turns it into a result.
+struct Refused {
+  Refusal refusal;
+};
+
+template <typename... Args>
+[[noreturn]] void refuse(const char* code, const Args&... args) {
+  throw Refused{{code, str_cat(args...)}};
+}
+
+// "12:5" for a byte offset.
+std::string line_column(const std::string& text, size_t offset) {
+  size_t line = 1, column = 1;
+  for (size_t i = 0; i < std::min(offset, text.size()); ++i) {
+    column = text[i] == '\n' ? 1 : column + 1;
+    if (text[i] == '\n') ++line;
+  }
+  return str_cat(line, ":", column);
+}
+
+ordered_json parse(const fs::path& path) {
+  std::error_code error;
+  const uint64_t size = fs::file_size(path, error);
+  if (error) refuse("NPL-01", path.string(), ": cannot be read: ", error.message());
+  if (size > kMaxManifestBytes) refuse("NPL-01", path.string(), ": ", size, " bytes; a manifest has at most ", kMaxManifestBytes);
+  std::string text;
+  try {
+    text = read_file(path, ErrorCode::kPlugin);
+  } catch (const Error& e) {
+    refuse("NPL-01", e.message());
+  }
+  try {
+    ordered_json json = ordered_json::parse(text);
+    if (!json.is_object()) refuse("NPL-01", path.string(), ":1:1: expected a JSON object, found ", json.type_name());
+    return json;
+  } catch (const ordered_json::parse_error& e) {
+    refuse("NPL-01", path.string(), ":", line_column(text, e.byte > 0 ? e.byte - 1 : 0), ": not JSON: ", e.what());
+  }
+}
+
+const ordered_json& member(const ordered_json& json, const char* key, const fs::path& path) {
+  const auto found = json.find(key);
+  if (found == json.end()) refuse("NPL-01", path.string(), ": the key \"", key, "\" is missing");
+  return *found;
+}
+
+std::string text_member(const ordered_json& json, const char* key, const fs::path& path) {
+  const ordered_json& value = member(json, key, path);
+  if (!value.is_string() || value.get<std::string>().empty()) {
+    refuse("NPL-01", path.string(), ": \"", key, "\" must be non-empty text, found ", value.dump());
+  }
+  return value.get<std::string>();
+}
+
+std::vector<std::string> text_list(const ordered_json& value, const std::string& key, const fs::path& path) {
+  if (!value.is_array()) refuse("NPL-01", path.string(), ": \"", key, "\" must be a list of texts");
+  std::vector<std::string> out;
+  for (const ordered_json& item : value) {
+    if (!item.is_string()) refuse("NPL-01", path.string(), ": \"", key, "\" must be a list of texts");
+    out.push_back(item.get<std::string>());
+  }
+  return out;
+}
+
+Provision read_provision(const ordered_json& json, size_t index, const fs::path& path) {
+  const std::string where = str_cat("provides[", index, "]");
+  if (!json.is_object()) refuse("NPL-01", path.string(), ": ", where, " must be an object");
+  Provision out;
+  int named = 0;
+  for (const auto& [key, target] : {std::pair<const char*, std::string*>{"op", &out.op}, {"family", &out.family},
+                                    {"layer", &out.layer}, {"transport", &out.transport}}) {
+    if (json.contains(key)) {
+      *target = text_member(json, key, path);
+      ++named;
+    }
+  }
+  if (named != 1) refuse("NPL-01", path.string(), ": ", where, " must have one of op, family, layer, transport");
+  if (json.contains("dtypes")) out.dtypes = text_list(json["dtypes"], where + ".dtypes", path);
+  for (const auto& [key, target] :
+       {std::pair<const char*, std::vector<ordered_json>*>{"match", &out.match}, {"never", &out.never}}) {
+    if (!json.contains(key)) continue;
+    if (!json[key].is_array()) refuse("NPL-01", path.string(), ": ", where, ".", key, " must be a list of objects");
+    for (const ordered_json& rule : json[key]) {
+      if (!rule.is_object()) refuse("NPL-01", path.string(), ": ", where, ".", key, " must be a list of objects");
+      target->push_back(rule);
+    }
+  }
+  if (json.contains("priority")) {
+    if (!json["priority"].is_number_integer()) refuse("NPL-01", path.string(), ": ", where, ".priority must be an integer");
+    out.priority = json["priority"].get<int>();
+  }
+  return out;
+}
+
+void read_members(const ordered_json& json, const fs::path& path, Manifest& out) {
+  out.version = text_member(json, "version", path);
+  if (json.contains("name")) out.name = text_member(json, "name", path);
+  if (json.contains("license")) out.license = text_member(json, "license", path);
+  out.kinds = text_list(member(json, "kinds", path), "kinds", path);
+  for (const std::string& kind : out.kinds) {
+    const std::vector<std::string> known = {"kernels", "layer", "transport"};
+    if (std::find(known.begin(), known.end(), kind) == known.end()) {
+      refuse("NPL-01", path.string(), ": unknown kind \"", kind, "\"", suggest(kind, known));
+    }
+  }
+  const ordered_json& abi = member(json, "abi", path);
+  for (const auto& [key, target] :
+       {std::pair<const char*, uint32_t*>{"major", &out.abi_major}, {"minor", &out.abi_minor}}) {
+    if (!abi.is_object() || !abi.contains(key) || !abi[key].is_number_unsigned()) {
+      refuse("NPL-01", path.string(), ": \"abi\" must be {\"major\": N, \"minor\": N}");
+    }
+    *target = abi[key].get<uint32_t>();
+  }
+  const ordered_json& provides = member(json, "provides", path);
+  if (!provides.is_array()) refuse("NPL-01", path.string(), ": \"provides\" must be a list");
+  for (size_t i = 0; i < provides.size(); ++i) out.provides.push_back(read_provision(provides[i], i, path));
+  for (const auto& item : json.items()) {
+    const auto& keys = known_keys();
+    if (std::find(keys.begin(), keys.end(), item.key()) != keys.end()) continue;
+    out.warnings.push_back(str_cat(path.string(), ": unknown key \"", item.key(), "\"", suggest(item.key(), keys)));
+  }
+}
+
+void check_abi(const Manifest& m) {
+  const bool equal = m.abi_major == NETCL_ABI_MAJOR && m.abi_minor == NETCL_ABI_MINOR;
+  if (NETCL_ABI_MAJOR == 0 ? equal : m.abi_major == NETCL_ABI_MAJOR && m.abi_minor <= NETCL_ABI_MINOR) return;
+  const bool newer = m.abi_major != NETCL_ABI_MAJOR ? m.abi_major > NETCL_ABI_MAJOR : m.abi_minor > NETCL_ABI_MINOR;
+  refuse("NPL-04", "plugin ", m.id, " was built for boundary ", m.abi_major, ".", m.abi_minor, ", this netcl has ",
+         NETCL_ABI_MAJOR, ".", NETCL_ABI_MINOR, "; ",
+         newer ? "the plugin is newer: update netcl" : "the plugin is older: rebuild it");
+}
+
+void find_library(const ordered_json& json, const fs::path& path, Manifest& out) {
+  const ordered_json& libraries = member(json, "library", path);
+  if (!libraries.is_object() || !libraries.contains(kMachine) || !libraries[kMachine].is_string()) {
+    refuse("NPL-03", path.string(), ": \"library\" has no entry for ", kMachine);
+  }
+  const std::string relative = libraries[kMachine].get<std::string>();
+  std::error_code error;
+  const fs::path real = fs::canonical(out.directory / relative, error);
+  if (error) refuse("NPL-03", "the library ", (out.directory / relative).string(), " is missing: ", error.message());
+  const auto [end, ignored] = std::mismatch(out.directory.begin(), out.directory.end(), real.begin(), real.end());
+  if (end != out.directory.end() || fs::path(relative).is_absolute()) {
+    refuse("NPL-03", "the library ", relative, " lies outside the plugin's directory ", out.directory.string());
+  }
+  out.library = real;
+}
+
+// The file must be a shared object of this machine's type.
+void check_elf(const fs::path& library) {
+  std::string head;
+  try {
+    head = read_file(library, ErrorCode::kPlugin).substr(0, sizeof(Elf64_Ehdr));
+  } catch (const Error& e) {
+    refuse("NPL-03", e.message());
+  }
+  Elf64_Ehdr header{};
+  if (head.size() < sizeof(header) || std::memcmp(head.data(), ELFMAG, SELFMAG) != 0) {
+    refuse("NPL-03", library.string(), " is not a shared object (no ELF header)");
+  }
+  std::memcpy(&header, head.data(), sizeof(header));
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) {
+    refuse("NPL-03", library.string(), " was built for another machine (ELF machine ", header.e_machine,
+           "); expected x86-64 (", EM_X86_64, ")");
+  }
+  if (header.e_type != ET_DYN) refuse("NPL-03", library.string(), " is not a shared object (ELF type ", header.e_type, ")");
+}
+
+void check_permissions(const fs::path& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return;
+  if ((info.st_mode & S_IWOTH) != 0) {
+    refuse("NPL-07", path.string(), " can be written by every user of this machine; run: chmod o-w ", path.string());
+  }
+}
+
+bool matches_text(const ordered_json& wanted, const std::string& value) {
+  const auto one = [&](const ordered_json& w) {
+    return w.is_string() && glob_match(to_lower(w.get<std::string>()), to_lower(value));
+  };
+  return wanted.is_array() ? std::any_of(wanted.begin(), wanted.end(), one) : one(wanted);
+}
+
+}  // namespace
+
+bool Manifest::has_kind(const std::string& kind) const {
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+ManifestResult read_manifest(const fs::path& directory) {
+  ManifestResult result;
+  try {
+    Manifest m;
+    std::error_code error;
+    m.directory = fs::canonical(directory, error);
+    if (error) refuse("NPL-01", directory.string(), ": cannot be read: ", error.message());
+    const fs::path path = m.directory / "plugin.json";
+    const ordered_json json = parse(path);
+    m.id = text_member(json, "id", path);
+    result.manifest = m;
+    const std::string schema = text_member(json, "manifest", path);
+    if (schema != kSchema) {
+      refuse("NPL-02", path.string(), ": schema \"", schema, "\"; this netcl reads \"", kSchema, "\"");
+    }
+    read_members(json, path, m);
+    result.manifest = m;
+    check_abi(m);
+    find_library(json, path, m);
+    check_elf(m.library);
+    for (const fs::path& p : {m.directory, path, m.library}) check_permissions(p);
+    result.manifest = m;
+  } catch (const Refused& r) {
+    result.refusal = r.refusal;
+  }
+  return result;
+}
+
+std::optional<std::string> mismatch(const ordered_json& rule, const DeviceInfo& device) {
+  const std::vector<std::pair<std::string, std::string>> texts = {
+      {"vendor", device.vendor}, {"platform", device.platform}, {"name", device.name},
+      {"arch", device.arch},     {"type", device.type},         {"driver", device.driver}};
+  const std::vector<std::pair<std::string, int64_t>> least = {{"min_local_mem_bytes", device.local_mem_bytes},
+                                                              {"min_compute_units", device.compute_units}};
+  for (const auto& item : rule.items()) {
+    const std::string& key = item.key();
+    const ordered_json& wanted = item.value();
+    bool known = false;
+    for (const auto& [name, value] : texts) {
+      if (key != name) continue;
+      known = true;
+      if (!matches_text(wanted, value)) return str_cat(key, " is \"", value, "\", wanted ", wanted.dump());
+    }
+    for (const auto& [name, value] : least) {
+      if (key != name) continue;
+      known = true;
+      if (!wanted.is_number() || value < wanted.get<int64_t>()) return str_cat(key, ": has ", value, ", wanted ", wanted.dump());
+    }
+    if (key == "extensions") {
+      known = true;
+      for (const ordered_json& extension : wanted.is_array() ? wanted : ordered_json::array({wanted})) {
+        const std::vector<std::string> have = split(device.extensions, ' ');
+        if (std::find(have.begin(), have.end(), extension.get<std::string>()) == have.end()) {
+          return str_cat("extension ", extension.dump(), " is not offered");
+        }
+      }
+    }
+    if (key == "cl") {
+      known = true;  // "OpenCL 3.0 ..." compares as text for one-digit versions
+      const std::string have = device.opencl.size() >= 10 ? device.opencl.substr(7, 3) : "";
+      if (!wanted.is_string() || have < wanted.get<std::string>()) return str_cat("OpenCL ", have, ", wanted ", wanted.dump());
+    }
+    if (!known) return str_cat("unknown member \"", key, "\"");
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> refuses_device(const Provision& provision, const DeviceInfo& device, int* specificity) {
+  for (const ordered_json& rule : provision.never) {
+    if (!mismatch(rule, device)) return "the rule \"never\": " + rule.dump() + " names it";
+  }
+  if (specificity != nullptr) *specificity = 0;
+  if (provision.match.empty()) return std::nullopt;
+  std::string reason;
+  for (const ordered_json& rule : provision.match) {
+    const auto why = mismatch(rule, device);
+    if (!why) {
+      if (specificity != nullptr) *specificity = static_cast<int>(rule.size());
+      return std::nullopt;
+    }
+    if (reason.empty()) reason = *why;
+  }
+  return reason;
+}
+
+}  // namespace netcl

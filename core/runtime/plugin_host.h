@@ -1,0 +1,98 @@
+// Finds plugins, passes them through the gates, loads them when first needed, and keeps a row of
+// report for every candidate. Nothing here throws for a bad plugin: it is a row. What throws is a
+// request for a plugin that was named and cannot serve. Threads: set-up, then read-only; load() may
+// be called from any thread.
+#ifndef NETCL_CORE_RUNTIME_PLUGIN_HOST_H_
+#define NETCL_CORE_RUNTIME_PLUGIN_HOST_H_
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/abi/netcl_plugin.h"
+#include "core/base/log.h"
+#include "core/runtime/host_call.h"
+#include "core/runtime/manifest.h"
+
+namespace netcl {
+
+struct PluginOptions {
+  std::vector<std::filesystem::path> paths;  // --plugin-path, first
+  std::vector<std::string> disable, only;    // globs on ids
+};
+
+// Where plugins are looked for, in order: `options.paths`, then NETCL_PLUGIN_PATH or else the user's
+// data directory and <prefix>/plugins beside the executable. In safe mode only the last.
+std::vector<std::filesystem::path> plugin_directories(const PluginOptions& options);
+
+struct PluginRow {
+  std::string id, kind, version;
+  std::string state;  // serving, idle, shadowed, disabled, rejected
+  std::string code, detail, path;
+};
+
+// A plugin that has been opened. Lives until the process ends: libraries are never unloaded.
+class LoadedPlugin {
+ public:
+  LoadedPlugin(Manifest manifest, Logger log);  // Errors: kPlugin whose message begins with the code.
+
+  const Manifest& manifest() const { return manifest_; }
+  const std::string& id() const { return manifest_.id; }
+  netcl_plugin* self() const { return api_.self; }
+  // The interface table of that name. Errors: kPlugin if the plugin has none.
+  template <typename Table>
+  const Table& table(const char* name) const {
+    return *static_cast<const Table*>(table(name, sizeof(Table)));
+  }
+
+  // Runs one call into the plugin. Returns NETCL_OK or NETCL_DECLINE (*reason says why); every other
+  // status becomes an Error: peers and time-outs kTraining, memory and devices kDevice, arguments
+  // kUsage, the rest kPlugin.
+  netcl_rc call(const std::string& what, const std::function<netcl_rc(netcl_call*)>& body,
+                std::string* reason = nullptr) const;
+  // The same where DECLINE is an error, too.
+  void must(const std::string& what, const std::function<netcl_rc(netcl_call*)>& body) const;
+
+ private:
+  const void* table(const char* name, size_t size_bytes) const;
+
+  Manifest manifest_;
+  Logger log_;
+  netcl_plugin_api api_{};
+};
+
+class PluginHost {
+ public:
+  // `devices`: those that kernel sets are matched against.
+  PluginHost(const PluginOptions& options, std::vector<DeviceInfo> devices, Logger log);
+
+  const std::vector<PluginRow>& rows() const { return rows_; }
+  // Manifests that passed every gate, of one kind, sorted by id.
+  std::vector<const Manifest*> manifests(const std::string& kind) const;
+  // Opens the plugin (once). Errors: kPlugin, with code and words; the row becomes `rejected`.
+  LoadedPlugin& load(const std::string& id);
+  // Opens every plugin that passed the gates, so that rows() tells which can be opened.
+  void load_all();
+
+ private:
+  void scan(const std::filesystem::path& directory, int depth);
+  void consider(const std::filesystem::path& directory);
+  void judge(const Manifest& manifest, PluginRow& row);
+
+  PluginOptions options_;
+  std::vector<DeviceInfo> devices_;
+  Logger log_;
+  std::vector<PluginRow> rows_;
+  std::vector<std::filesystem::path> seen_;
+  std::map<std::string, Manifest> accepted_;
+  std::mutex mutex_;
+  std::map<std::string, LoadedPlugin*> loaded_;
+};
+
+}  // namespace netcl
+
+#endif  // NETCL_CORE_RUNTIME_PLUGIN_HOST_H_

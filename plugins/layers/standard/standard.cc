@@ -1,0 +1,107 @@
+// The standard layers, said in core ops: linear, relu, gelu, tanh, sigmoid, dropout, flatten,
+// softmax, sequential. A layer is one entry of the constructor: its keys and its trace.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/abi/netcl_plugin.hpp"
+
+namespace {
+
+using netcl::plugin::attr_dims;
+using netcl::plugin::attr_float;
+using netcl::plugin::attr_int;
+using netcl::plugin::AttrSpec;
+using netcl::plugin::Decline;
+using netcl::plugin::Failure;
+using netcl::plugin::Trace;
+using netcl::plugin::Value;
+
+// y = x W^T + b on the last dimension; leading dimensions are treated as one batch.
+// Weight and bias start uniform in +-1/sqrt(in) (LeCun et al., Efficient BackProp, 1998).
+void linear(const Trace& t) {
+  const Value x = t.input(0);
+  const std::vector<int64_t> shape = t.shape(x);
+  if (shape.size() < 2 || shape.back() < 1) {
+    throw Failure(NETCL_E_ARG, "expected an input of at least 2 dimensions with a fixed last one; flatten it first");
+  }
+  const int64_t in = shape.back(), out = t.attrs().integer("out");
+  const double bound = 1.0 / std::sqrt(static_cast<double>(in));
+  std::vector<Value> operands = {x, t.parameter("weight", {out, in}, NETCL_INIT_UNIFORM, -bound, bound)};
+  if (t.attrs().boolean("bias")) {
+    operands.push_back(t.parameter("bias", {out}, NETCL_INIT_UNIFORM, -bound, bound));
+  }
+  std::vector<int64_t> result = shape;
+  result.back() = out;
+  if (shape.size() > 2) {
+    int64_t rows = 1;
+    for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+    operands[0] = t.op("reshape", {x}, {attr_dims("shape", {rows, in})});
+  }
+  Value y = t.op("matmul", operands, {attr_int("transpose_b", 1)});
+  if (shape.size() > 2) y = t.op("reshape", {y}, {attr_dims("shape", result)});
+  t.output(0, y);
+}
+
+void gelu(const Trace& t) {
+  t.output(0, t.op(t.attrs().text("approximate") == "tanh" ? "gelu_tanh" : "gelu", {t.input(0)}));
+}
+
+// Active in training only; the mask depends on seed, step, layer and the sample's place in the
+// global batch, so it is the same on any number of devices.
+void dropout(const Trace& t) {
+  const double p = t.attrs().number("p");
+  if (!t.training() || p == 0) return t.output(0, t.input(0));
+  const auto [state, stream] = t.random_stream();
+  t.output(0, t.op("dropout", {t.input(0), state}, {attr_float("p", p), attr_int("stream", stream)}));
+}
+
+void flatten(const Trace& t) {
+  const std::vector<int64_t> shape = t.shape(t.input(0));
+  int64_t features = 1;
+  for (size_t i = 1; i < shape.size(); ++i) features *= shape[i];
+  t.output(0, t.op("reshape", {t.input(0)}, {attr_dims("shape", {shape[0], features})}));
+}
+
+void sequential(const Trace& t) {
+  Value x = t.input(0);
+  for (uint32_t i = 0; i < t.num_layers("layers"); ++i) x = t.layer("layers", i, x);
+  t.output(0, x);
+}
+
+// A layer that is one op without attributes.
+std::function<void(const Trace&)> unary(const char* op) {
+  return [op](const Trace& t) { t.output(0, t.op(op, {t.input(0)})); };
+}
+
+AttrSpec integer(const char* key, double min, double max, const char* doc) {
+  return {key, NETCL_ATTR_INT, true, 0, "", min, max, "", doc};
+}
+
+class Standard : public netcl::plugin::LayerFamily {
+ public:
+  explicit Standard(const netcl_host* host) : LayerFamily(host) {
+    const AttrSpec bias = {"bias", NETCL_ATTR_BOOL, false, 1, "", 0, 0, "", "add a trained bias"};
+    const AttrSpec form = {"approximate", NETCL_ATTR_STR, false, 0, "none", 0, 0, "none|tanh", "form of the function"};
+    const AttrSpec axis = {"axis", NETCL_ATTR_INT, false, -1, "", -8, 7, "", "axis that sums to one"};
+    const AttrSpec p = {"p", NETCL_ATTR_FLOAT, false, 0.5, "", 0, 0.999999, "", "probability of dropping an element"};
+    const AttrSpec layers = {"layers", NETCL_ATTR_LAYERS, true, 0, "", 0, 0, "", "layers in order"};
+    add({"linear", "y = x W^T + b", {integer("out", 1, 1 << 30, "number of outputs"), bias}, linear});
+    add({"relu", "max(x, 0)", {}, unary("relu")});
+    add({"gelu", "x times the normal distribution function of x", {form}, gelu});
+    add({"tanh", "hyperbolic tangent", {}, unary("tanh")});
+    add({"sigmoid", "1 / (1 + exp(-x))", {}, unary("sigmoid")});
+    add({"dropout", "drops elements in training", {p}, dropout});
+    add({"flatten", "all dimensions but the first become one", {}, flatten});
+    add({"softmax", "exp(x) / sum exp(x)", {axis}, [](const Trace& t) {
+           t.output(0, t.op("softmax", {t.input(0)}, {attr_int("axis", t.attrs().integer("axis"))}));
+         }});
+    add({"sequential", "layers one after the other", {layers}, sequential});
+  }
+  std::string_view id() const override { return "standard"; }
+  std::string_view version() const override { return "1.0.0"; }
+};
+
+}  // namespace
+
+NETCL_PLUGIN(Standard)
