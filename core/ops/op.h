@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/ops/attrs.h"
@@ -54,6 +55,8 @@ struct OpCase {
   std::vector<int64_t> int_high = {};      // per input: exclusive upper bound of i32 and u8 inputs
   double tolerance = 0;                    // 0: the default of the data type; else with a reason
   std::string note = {};                   // why the tolerance or the range was chosen
+  // Inputs that hold given values instead of random ones: index of the input, its elements.
+  std::vector<std::pair<size_t, std::vector<double>>> fixed = {};
 };
 
 struct OpRow {
@@ -83,6 +86,10 @@ struct OpRow {
 const std::vector<OpRow>& op_table();
 // Errors: kUsage with the nearest name.
 const OpRow& find_op(const std::string& name);
+// The attributes with the row's defaults filled in, in the row's order; a number given as an integer
+// and a shape given as a list of integers take the kind that the row wants.
+// Errors: kUsage for an unknown key (with the nearest name) or a missing one.
+Attrs complete_attrs(const OpRow& row, const Attrs& attrs);
 // Throws kInternal naming the row and what it lacks.
 void check_op_table(const std::vector<OpRow>& rows);
 

@@ -1,0 +1,102 @@
+#include "core/autograd/backward.h"
+
+#include "core/base/error.h"
+#include "core/ops/op.h"
+
+namespace netcl {
+
+namespace {
+
+bool carries_gradient(const Recorder& recorder, ValueId id) {
+  return recorder.desc(id).dtype == DType::kF32;
+}
+
+// Per value: true if it depends on a wanted one through f32 values.
+std::vector<bool> dependents(const Recorder& recorder, const std::vector<ValueId>& wanted) {
+  std::vector<bool> depends(recorder.num_values());
+  for (const ValueId id : wanted) {
+    NETCL_CHECK(id < depends.size(), ErrorCode::kUsage, "gradients: value ", id,
+                " is not of this recorder, which holds ", depends.size());
+    depends[id] = carries_gradient(recorder, id);
+  }
+  for (const Node& node : recorder.nodes()) {
+    bool any = false;
+    for (const ValueId id : node.in) any = any || depends[id];
+    if (!any) continue;
+    for (const ValueId id : node.out) depends[id] = depends[id] || carries_gradient(recorder, id);
+  }
+  return depends;
+}
+
+class Walk {
+ public:
+  Walk(Recorder& recorder, const std::vector<ValueId>& wanted)
+      : recorder_(recorder), depends_(dependents(recorder, wanted)), grads_(recorder.num_values()) {}
+
+  bool depends(ValueId id) const { return depends_[id]; }
+  std::optional<ValueId> grad(ValueId id) const { return grads_[id]; }
+
+  void add(ValueId id, ValueId grad, const std::string& from) {
+    NETCL_CHECK(recorder_.desc(grad) == recorder_.desc(id), ErrorCode::kInternal, "gradient rule of ",
+                from, " returned ", recorder_.desc(grad).str(), " for an input ",
+                recorder_.desc(id).str());
+    grads_[id] = grads_[id] ? recorder_.call("add", {*grads_[id], grad}) : grad;
+  }
+
+  void visit(size_t index) {
+    const Node node = recorder_.nodes()[index];  // a copy: recording moves the list
+    Grads dy;
+    bool reached = false;
+    for (const ValueId id : node.out) {
+      dy.push_back(grads_[id]);
+      reached = reached || grads_[id].has_value();
+    }
+    std::vector<bool> needed;
+    bool any = false;
+    for (const ValueId id : node.in) {
+      needed.push_back(depends_[id]);
+      any = any || depends_[id];
+    }
+    if (!reached || !any) return;
+    NETCL_CHECK(node.op->gradient != nullptr, ErrorCode::kUsage, "gradients: op ", node.op->name,
+                " (node ", index, ") lies between a wanted value and the output and is not differentiable");
+    const Grads dx = node.op->gradient({recorder_, node, dy, needed});
+    NETCL_CHECK(dx.size() == node.in.size(), ErrorCode::kInternal, "gradient rule of ", node.op->name,
+                " returned ", dx.size(), " entries for ", node.in.size(), " inputs");
+    for (size_t i = 0; i < dx.size(); ++i) {
+      if (needed[i] && dx[i]) add(node.in[i], *dx[i], node.op->name);
+    }
+  }
+
+ private:
+  Recorder& recorder_;
+  const std::vector<bool> depends_;
+  Grads grads_;
+};
+
+}  // namespace
+
+std::vector<std::optional<ValueId>> gradients(Recorder& recorder, ValueId output,
+                                              std::optional<ValueId> seed,
+                                              const std::vector<ValueId>& wanted) {
+  NETCL_CHECK(output < recorder.num_values(), ErrorCode::kUsage, "gradients: output ", output,
+              " is not of this recorder, which holds ", recorder.num_values());
+  const TensorDesc desc = recorder.desc(output);
+  NETCL_CHECK(desc.dtype == DType::kF32, ErrorCode::kUsage, "gradients: the output must be f32, is ",
+              desc.str());
+  const size_t num_nodes = recorder.nodes().size();
+  Walk walk(recorder, wanted);
+  if (seed) {
+    NETCL_CHECK(*seed < recorder.num_values() && recorder.desc(*seed) == desc, ErrorCode::kUsage,
+                "gradients: the seed must be ", desc.str(), " like the output");
+  }
+  std::vector<std::optional<ValueId>> out(wanted.size());
+  if (!walk.depends(output)) return out;
+  if (!seed) seed = recorder.call("full", {}, {{"shape", desc.shape}, {"value", 1.0}});
+  walk.add(output, *seed, "the seed");
+  for (size_t i = num_nodes; i-- > 0;) walk.visit(i);
+  for (size_t i = 0; i < wanted.size(); ++i) out[i] = walk.grad(wanted[i]);
+  return out;
+}
+
+}  // namespace netcl

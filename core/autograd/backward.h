@@ -1,0 +1,28 @@
+// Reverse-mode differentiation over any Recorder: the tape, the traced graph and the host reference
+// use the same walk and the same gradient rules.
+#ifndef NETCL_CORE_AUTOGRAD_BACKWARD_H_
+#define NETCL_CORE_AUTOGRAD_BACKWARD_H_
+
+#include <optional>
+#include <vector>
+
+#include "core/ops/recorder.h"
+
+namespace netcl {
+
+// Records the gradients of `output` with respect to `wanted`, given `seed`, the gradient of
+// `output` itself (none: ones). Only nodes that lead from a wanted value to the output are walked,
+// in reverse order of recording; contributions are added with the op `add`. Integer values carry no
+// gradient: what depends on a wanted value only through them counts as constant.
+// Returns one entry per wanted value; nullopt: the output does not depend on it.
+// Shape: each gradient has the shape of its value; the seed that of the output.
+// Errors: kUsage if the output is not f32, the seed does not fit, a value is unknown, or an op on
+// the way has no gradient (the message names it).
+// Threads: those of the recorder.
+std::vector<std::optional<ValueId>> gradients(Recorder& recorder, ValueId output,
+                                              std::optional<ValueId> seed,
+                                              const std::vector<ValueId>& wanted);
+
+}  // namespace netcl
+
+#endif  // NETCL_CORE_AUTOGRAD_BACKWARD_H_

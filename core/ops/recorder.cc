@@ -1,0 +1,72 @@
+// Recorder::apply: the one way in which ops are written down. Threads: one per recorder.
+#include "core/ops/recorder.h"
+
+#include "core/base/error.h"
+#include "core/ops/op.h"
+
+namespace netcl {
+
+namespace {
+
+// "matmul(f32[4,3], f32[5,2])": how messages name a call.
+std::string call_text(const OpRow& row, const std::vector<TensorDesc>& in) {
+  std::string out = row.name + "(";
+  for (size_t i = 0; i < in.size(); ++i) out += (i > 0 ? ", " : "") + in[i].str();
+  return out + ")";
+}
+
+void check_input_count(const OpRow& row, const std::vector<TensorDesc>& in) {
+  if (row.min_in == row.max_in) {
+    NETCL_CHECK(in.size() == row.min_in, ErrorCode::kUsage, "takes ", row.min_in,
+                " inputs, was given ", in.size());
+  }
+  NETCL_CHECK(in.size() >= row.min_in && in.size() <= row.max_in, ErrorCode::kUsage, "takes ",
+              row.min_in, " to ", row.max_in, " inputs, was given ", in.size());
+}
+
+}  // namespace
+
+std::vector<ValueId> Recorder::apply(const std::string& op, const std::vector<ValueId>& in,
+                                     Attrs attrs) {
+  const OpRow& row = find_op(op);
+  std::vector<TensorDesc> in_descs;
+  for (const ValueId id : in) {
+    NETCL_CHECK(id < descs_.size(), ErrorCode::kUsage, op, ": value ", id,
+                " is not of this recorder, which holds ", descs_.size(), " values");
+    in_descs.push_back(descs_[id]);
+  }
+  Node node;
+  std::vector<TensorDesc> out_descs;
+  try {
+    check_input_count(row, in_descs);
+    node.attrs = complete_attrs(row, attrs);
+    out_descs = row.infer({row, in_descs, node.attrs});
+    for (const TensorDesc& desc : out_descs) {
+      NETCL_CHECK(desc.shape.rank() <= NETCL_MAX_RANK, ErrorCode::kUsage, "the output ", desc.str(),
+                  " has more than ", NETCL_MAX_RANK, " dimensions");
+    }
+  } catch (const Error& e) {
+    fail(e.code(), call_text(row, in_descs), ": ", e.message());
+  }
+  node.op = &row;
+  node.in = in;
+  for (TensorDesc& desc : out_descs) node.out.push_back(add_value(std::move(desc)));
+  const std::vector<ValueId> out = node.out;
+  nodes_.push_back(std::move(node));
+  recorded(nodes_.back());
+  return out;
+}
+
+ValueId Recorder::call(const std::string& op, const std::vector<ValueId>& in, Attrs attrs) {
+  const std::vector<ValueId> out = apply(op, in, std::move(attrs));
+  NETCL_CHECK(out.size() == 1, ErrorCode::kInternal, op, " has ", out.size(),
+              " outputs; use apply instead of call");
+  return out[0];
+}
+
+ValueId Recorder::add_value(TensorDesc desc) {
+  descs_.push_back(std::move(desc));
+  return static_cast<ValueId>(descs_.size() - 1);
+}
+
+}  // namespace netcl

@@ -1,0 +1,23 @@
+// The families of the op table: each function appends its rows. op_table.cc lists them.
+#ifndef NETCL_CORE_OPS_ROWS_H_
+#define NETCL_CORE_OPS_ROWS_H_
+
+#include <vector>
+
+#include "core/ops/op.h"
+
+namespace netcl {
+
+void add_unary_rows(std::vector<OpRow>& rows);         // rows_elementwise.cc
+void add_binary_rows(std::vector<OpRow>& rows);        // rows_binary.cc
+void add_activation_rows(std::vector<OpRow>& rows);    // rows_activation.cc
+void add_layout_rows(std::vector<OpRow>& rows);        // rows_layout.cc
+void add_reduce_rows(std::vector<OpRow>& rows);        // rows_reduce.cc
+void add_matmul_rows(std::vector<OpRow>& rows);        // rows_matmul.cc
+void add_softmax_loss_rows(std::vector<OpRow>& rows);  // rows_softmax_loss.cc
+void add_random_rows(std::vector<OpRow>& rows);        // rows_random.cc
+void add_optim_rows(std::vector<OpRow>& rows);         // rows_optim.cc
+
+}  // namespace netcl
+
+#endif  // NETCL_CORE_OPS_ROWS_H_
