@@ -1,0 +1,107 @@
+// A rank's way to its group: buckets and collectives of one opened transport.
+//
+// Ownership: a Communicator owns the group and its buckets, and closes them; the plugin and the
+// device outlive it. OpenCL objects pass as void*, as they do at the plugin boundary.
+// Threads: abort: any; the rest: one thread at a time.
+#ifndef NETCL_CORE_COLLECTIVE_COMMUNICATOR_H_
+#define NETCL_CORE_COLLECTIVE_COMMUNICATOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/abi/netcl_plugin.h"
+#include "core/base/error.h"
+#include "core/tensor/shape.h"
+
+namespace netcl {
+
+// Status of a call into a plugin, and the text that the plugin stored in it.
+struct CallResult {
+  netcl_rc rc = NETCL_OK;
+  std::string text;
+};
+
+// How a Communicator reaches its transport. `call` makes a netcl_call, passes it to the function
+// and returns what came of it.
+struct TransportAccess {
+  const netcl_transport_api* api = nullptr;
+  netcl_plugin* self = nullptr;
+  std::string name;  // of the plugin, for messages
+  std::function<CallResult(const std::function<netcl_rc(netcl_call*)>&)> call;
+};
+
+enum class ReduceOp : uint32_t {
+  kSum = NETCL_SUM,
+  kMax = NETCL_MAX,
+  kMin = NETCL_MIN,
+  kProd = NETCL_PROD
+};
+
+// The area whose owner must act when a transport returns `rc`: kTraining for a lost or late peer,
+// collectives that differ and a stopped group; kDevice for OpenCL; kPlugin for everything else.
+ErrorCode transport_error_code(netcl_rc rc);
+
+// A collective in flight.
+struct Ticket {
+  uint64_t value = 0;
+};
+
+class Communicator {
+ public:
+  // Asks whether the transport can serve the group. Returns "" if so, else its reason to decline.
+  // Errors: as every call, when it fails otherwise.
+  static std::string accepts(const TransportAccess& access, const netcl_group_spec& spec);
+
+  // Opens the group. Collective: every rank opens. What `spec` points to (members, device, boot)
+  // outlives the Communicator.
+  Communicator(TransportAccess access, const netcl_group_spec& spec);
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  ~Communicator();
+
+  uint32_t rank() const { return rank_; }
+  uint32_t n_ranks() const { return n_ranks_; }
+  const std::string& transport() const { return access_.name; }
+
+  // Memory for collectives, the same size on every rank, in the same order. It lives as long as
+  // the Communicator. Kernels write `send` and read `recv`, which they never write unless both are
+  // the same buffer.
+  const netcl_bucket& new_bucket(uint64_t bytes);
+
+  // Start a collective over elements [offset, offset + count) of the bucket, and return. `ready` is
+  // a cl_event of a flushed queue, after which `send` holds the data and nobody of this rank reads
+  // the same part of `recv` any more; or nullptr: it is so already.
+  Ticket all_reduce(const netcl_bucket& bucket, uint64_t offset, uint64_t count, DType dtype,
+                    ReduceOp op, void* ready, std::string_view name);
+  // After it, `recv` of every rank holds what `send` of the root held.
+  Ticket broadcast(const netcl_bucket& bucket, uint64_t offset, uint64_t count, DType dtype,
+                   uint32_t root, void* ready, std::string_view name);
+
+  // Returns when `recv` holds the result for every command enqueued from now on.
+  // Errors: kTraining naming ranks and collective.
+  void wait(Ticket ticket);
+  // Returns when every rank has called it.
+  void barrier(std::string_view name);
+
+  // Makes every present and later wait of this rank fail.
+  void abort(std::string_view reason);
+
+ private:
+  static void check(const TransportAccess& access, const char* what,
+                    const std::function<netcl_rc(netcl_call*)>& body);
+  Ticket post(const netcl_coll& collective);
+
+  TransportAccess access_;
+  uint32_t rank_, n_ranks_;
+  void* group_ = nullptr;
+  uint64_t posted_ = 0, waited_ = 0;  // the last tickets
+  std::vector<std::unique_ptr<netcl_bucket>> buckets_;
+};
+
+}  // namespace netcl
+
+#endif  // NETCL_CORE_COLLECTIVE_COMMUNICATOR_H_
