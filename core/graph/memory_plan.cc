@@ -1,6 +1,7 @@
 #include "core/graph/memory_plan.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 namespace netcl {

@@ -162,7 +162,10 @@ netcl_rc boot_shared(netcl_call* call, netcl_boot* boot, uint64_t bytes, void** 
 }
 
 netcl_rc boot_status(netcl_call* call, netcl_boot* boot) {
-  return serve(call, [&] { boot->bootstrap->check_status(); });
+  const auto reason = boot->bootstrap->status();
+  if (!reason) return NETCL_OK;
+  call->error = *reason;
+  return NETCL_E_PEER;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Opening a plugin's library, and calls into it.
 #include <boost/dll/shared_library.hpp>
 #include <cstring>
+#include <system_error>
 
 #include "core/base/error.h"
 #include "core/runtime/plugin_host.h"
@@ -30,7 +31,7 @@ netcl_plugin_open_fn open_function(const Manifest& manifest) {
     NETCL_CHECK(library->has(NETCL_OPEN_SYMBOL), ErrorCode::kPlugin, "NPL-12: ", manifest.library.string(),
                 " does not export ", NETCL_OPEN_SYMBOL, "; write NETCL_PLUGIN(YourPlugin) once in it");
     return &library->get<netcl_rc(const netcl_host*, netcl_call*, netcl_plugin_api*)>(NETCL_OPEN_SYMBOL);
-  } catch (const boost::system::system_error& e) {
+  } catch (const std::system_error& e) {
     fail(ErrorCode::kPlugin, "NPL-10: ", manifest.library.string(), " cannot be loaded: ", e.what());
   }
 }
