@@ -1,0 +1,40 @@
+// Flat arenas: where each tensor lies in one buffer of floats that all replicas lay out alike.
+#ifndef NETCL_CORE_NN_ARENA_H_
+#define NETCL_CORE_NN_ARENA_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/tensor/shape.h"
+
+namespace netcl {
+
+class ArenaLayout {
+ public:
+  // Tensors begin at multiples of this many floats (512 bytes: what sub-buffers need on all known
+  // devices); the gaps stay zero.
+  static constexpr int64_t kAlignFloats = 128;
+
+  struct Entry {
+    std::string name;
+    TensorDesc desc;
+    int64_t offset = 0;  // floats
+  };
+
+  // Appends an f32 tensor. Errors: kInternal for another type or a name given twice.
+  void add(const std::string& name, const TensorDesc& desc);
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  // Errors: kInternal if the name is unknown.
+  const Entry& find(const std::string& name) const;
+  int64_t num_floats() const { return num_floats_; }
+
+ private:
+  std::vector<Entry> entries_;
+  int64_t num_floats_ = 0;
+};
+
+}  // namespace netcl
+
+#endif  // NETCL_CORE_NN_ARENA_H_
