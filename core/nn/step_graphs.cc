@@ -87,7 +87,7 @@ void build_update(const StepSpec& spec, const StepGraphs& graphs, Graph& graph) 
   std::vector<ValueId> in;
   for (const std::string& name : names) in.push_back(graph.external(name, arena));
   in.push_back(graph.external(step_names::kHyper, {DType::kF32, Shape{8}}));
-  in.push_back(graph.external(step_names::kDenominator, {DType::kF32, Shape{1}}));
+  in.push_back(graph.external(step_names::kDivisor, {DType::kF32, Shape{1}}));
   const std::vector<ValueId> out = graph.apply(spec.optimizer.op(), in);
   graph.output(names[0], out[0]);
   for (size_t i = 1; i < out.size(); ++i) graph.output(names[i + 1], out[i]);

@@ -42,6 +42,7 @@ constexpr const char* kGradients = "gradients";      // the whole arena but the 
 constexpr const char* kLoss = "loss";                // a sum, f32[]
 constexpr const char* kDenominator = "denominator";  // a sum, f32[]
 constexpr const char* kCorrect = "correct";          // a sum, f32[]
+constexpr const char* kDivisor = "divisor";          // f32[1]: the denominator of all replicas
 }  // namespace step_names
 
 struct StepGraphs {

@@ -1,0 +1,89 @@
+// Replica: one copy of a model on one device, with its arenas and its compiled steps.
+//
+// Everything is enqueued on the replica's queue and returns at once, except read_* and write_*.
+// The gradient arena's memory belongs to whoever reduces it (a transport's bucket, or the replica's
+// own buffer when it is alone): kernels write `send`, the update reads `recv`.
+// Threads: the queue's.
+#ifndef NETCL_CORE_DISTRIBUTED_REPLICA_H_
+#define NETCL_CORE_DISTRIBUTED_REPLICA_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/graph/compiled_graph.h"
+#include "core/nn/step_graphs.h"
+
+namespace netcl {
+
+// Which global rows a shard holds and how its random numbers are keyed.
+struct StepRandom {
+  uint64_t seed = 0;
+  int64_t step = 0;       // counts from 1
+  int64_t first_row = 0;  // index of the shard's first row in the global batch
+
+  std::array<int32_t, 8> words() const;  // the op contract's random state
+};
+
+class Replica {
+ public:
+  // `send`, `recv`: gradient arenas of graphs.gradients.num_floats() floats. `max_rows`: the largest
+  // shard that will be staged. Errors: kDevice.
+  Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelProvider& kernels,
+          std::shared_ptr<Queue> queue, cl::Buffer send, cl::Buffer recv, int64_t max_rows);
+
+  // Prepares the kernels of these shard sizes, so that no step pays for it. Errors: kDevice, kPlugin.
+  void prepare_train(int64_t rows) { train_.prepare(rows); }
+  void prepare_eval(int64_t rows) { eval_.prepare(rows); }
+  void prepare_update() { update_.prepare(0); }
+
+  // Copies a shard to the device; x and labels must stay valid until the returned event.
+  cl::Event stage(const float* x, const int32_t* labels, int64_t rows);
+  // Sums and gradients of the staged shard into `send`.
+  void forward_backward(int64_t rows, const StepRandom& random);
+  // Sums only.
+  void evaluate(int64_t rows);
+  // One optimiser step with the gradients in `recv`. `step` counts from 1.
+  void update(int64_t step, double lr);
+  // Starts copying the sums to `out`, graphs().sums_floats floats as the gradient arena holds them:
+  // those of all replicas (`reduced`, from recv) or this one's (from send). Valid after the event.
+  cl::Event read_sums(float* out, bool reduced);
+  // An event after everything enqueued so far; flushes.
+  cl::Event marker();
+
+  // Values of initial_values() for every slot; the optimiser's state becomes zero.
+  void initialise(uint64_t seed);
+  // Whole arenas as laid out by StepGraphs::parameters; wait for the device.
+  std::vector<float> read_parameters();
+  void write_parameters(const std::vector<float>& arena);
+  std::vector<float> read_state(size_t index);
+  void write_state(size_t index, const std::vector<float>& arena);
+
+  const StepGraphs& graphs() const { return graphs_; }
+  Queue& queue() { return *queue_; }
+  size_t launches_per_step(int64_t rows) const {
+    return train_.launches_per_run(rows) + update_.launches_per_run(0);
+  }
+  const CompiledGraph& train_graph() const { return train_; }
+
+ private:
+  cl::Buffer memory(const std::string& name, const TensorDesc& desc);
+  void write(const cl::Buffer& buffer, const void* bytes, size_t size, const char* what);
+  std::vector<float> read_arena(const cl::Buffer& buffer);
+  void write_arena(const cl::Buffer& buffer, const std::vector<float>& arena);
+
+  const StepGraphs& graphs_;
+  const Optimizer optimizer_;
+  std::shared_ptr<Queue> queue_;
+  cl::Buffer send_, recv_;
+  size_t row_bytes_ = 0;  // of one sample on the device
+  std::shared_ptr<Storage> x_, labels_, random_, hyper_, parameters_;
+  std::vector<std::pair<std::string, std::shared_ptr<Storage>>> states_;
+  CompiledGraph train_, eval_, update_;
+};
+
+}  // namespace netcl
+
+#endif  // NETCL_CORE_DISTRIBUTED_REPLICA_H_

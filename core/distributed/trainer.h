@@ -1,0 +1,150 @@
+// Trainer: the training loop of one rank. All ranks run the same loop in step: each works on its
+// shard of every global batch, gradients and sums are added up over the ranks, and every rank makes
+// the same update.
+//
+// Threads: the queue's; a prefetcher fills batches on its own thread.
+#ifndef NETCL_CORE_DISTRIBUTED_TRAINER_H_
+#define NETCL_CORE_DISTRIBUTED_TRAINER_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/cl/pinned.h"
+#include "core/collective/bootstrap.h"
+#include "core/collective/communicator.h"
+#include "core/data/batches.h"
+#include "core/data/dataset.h"
+#include "core/data/prefetcher.h"
+#include "core/distributed/replica.h"
+#include "core/distributed/shard_plan.h"
+#include "core/optim/schedule.h"
+
+namespace netcl {
+
+struct TrainerOptions {
+  Schedule schedule;
+  double lr = 0;
+  int64_t batch_size = 1;
+  int64_t epochs = 1;
+  int64_t max_steps = 0;   // 0: no limit. Does not change the schedule
+  int64_t first_step = 0;  // steps already done (resume)
+  uint64_t seed = 0;
+};
+
+// Sums over samples, and the means that they give.
+struct Sums {
+  std::map<std::string, double> values;  // by StepGraphs::sums name
+
+  double loss() const;      // mean over the denominator; NaN without samples
+  double accuracy() const;  // 0 where it was not asked for
+  bool has_accuracy() const;
+};
+
+struct StepReport {
+  int64_t epoch = 0, step = 0;  // epoch from 0; step from 1 over the whole run
+  double loss = 0;              // of the global batch
+};
+
+struct EpochReport {
+  int64_t epoch = 0, step = 0;
+  bool complete = false;  // false when the run stopped inside the epoch
+  double lr = 0;
+  double seconds = 0;     // of training, without evaluation
+  int64_t samples = 0;    // of all ranks
+  Sums train;             // as trained
+  std::optional<Sums> test;
+};
+
+struct RankAccount {
+  int64_t samples = 0;      // this rank's
+  double seconds = 0;       // training time of the run
+  double busy_seconds = 0;  // of which the device computed
+  double share = 0;         // weight at the end
+};
+
+// What the loop tells and asks. Absent functions are skipped.
+struct TrainerHooks {
+  std::function<void(const StepReport&)> step;
+  std::function<void(const EpochReport&)> epoch;
+  std::function<void(const std::string&)> note;  // a line worth logging
+  // True if the user asked to stop; ranks agree on the step at which they do.
+  std::function<bool()> stop_requested;
+};
+
+enum class StopReason { kFinished, kMaxSteps, kInterrupted };
+
+// Links a rank to its group; all null when it is alone.
+struct Group {
+  Bootstrap* bootstrap = nullptr;
+  Communicator* communicator = nullptr;
+  const netcl_bucket* bucket = nullptr;
+  uint32_t rank = 0, n_ranks = 1;
+};
+
+class Trainer {
+ public:
+  Trainer(TrainerOptions options, Replica& replica, Group group, ShardPlan plan, const Dataset& train,
+          const Dataset* test, TrainerHooks hooks);
+
+  // Prepares all kernels that the first epoch and evaluation need. Collective.
+  void prepare();
+  // Runs until the end. Errors: kTraining for a loss that is no number (names the step) or a lost
+  // peer; kDevice.
+  StopReason run();
+  // Sums over the whole data set, each sample once. Collective.
+  Sums evaluate(const Dataset& data);
+
+  RankAccount account() const;
+  int64_t steps_done() const { return step_; }
+
+ private:
+  struct Pending {
+    int64_t epoch, step;
+    cl::Event done;
+    size_t slot;  // of sums_ring_
+  };
+  // Steps [first, last) of an epoch with a fixed plan; false if the run must stop.
+  bool run_steps(int64_t epoch, int64_t first, int64_t last);
+  void train_step(int64_t epoch, int64_t index, BatchSlot& batch);
+  void drain(size_t keep);
+  bool must_stop();
+  void replan();
+  Sums add_over_ranks(const Sums& mine);
+  std::vector<BatchSlot> slots() const;
+  void prepare_sizes(int64_t batch);
+
+  static constexpr size_t kSlots = 3;      // staged batches
+  static constexpr size_t kInFlight = 4;   // steps whose sums have not come back
+  static constexpr int64_t kTrialSteps = 10;  // before the first measured plan
+
+  const TrainerOptions options_;
+  Replica& replica_;
+  const Group group_;
+  ShardPlan plan_;
+  const Dataset& train_;
+  const Dataset* test_;
+  TrainerHooks hooks_;
+  BatchPlan batches_;
+  int64_t max_rows_;
+  std::vector<std::unique_ptr<PinnedBuffer>> staging_;
+  std::unique_ptr<PinnedBuffer> sums_ring_;
+  std::deque<Pending> pending_;
+  std::deque<cl::Event> staged_;
+  Sums epoch_sums_;
+  RankAccount account_;
+  double measured_seconds_ = 0;  // device time and samples since the last plan
+  int64_t measured_samples_ = 0;
+  int64_t step_ = 0;
+  int64_t stop_at_ = -1;
+  StopReason reason_ = StopReason::kFinished;
+};
+
+}  // namespace netcl
+
+#endif  // NETCL_CORE_DISTRIBUTED_TRAINER_H_
