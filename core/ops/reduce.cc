@@ -65,7 +65,7 @@ void span_facts(const ReduceSpan& span, Attrs& facts) {
 
 namespace {
 
-Attrs reduce_attrs(const std::string& op, std::vector<int64_t> axes, bool keep, double correction) {
+Attrs reduce_attrs(const std::string& op, std::vector<int64_t> axes, bool keep, int64_t correction) {
   Attrs attrs{{"axes", std::move(axes)}, {"keep", int64_t{keep}}};
   if (op == "var") attrs.set("correction", correction);
   return attrs;
@@ -73,7 +73,7 @@ Attrs reduce_attrs(const std::string& op, std::vector<int64_t> axes, bool keep, 
 
 // Permutes the axes to the end, reduces them there, and gives the result its final shape.
 ValueId reduce_permuted(Recorder& recorder, const std::string& op, ValueId x,
-                        const std::vector<int64_t>& axes, bool keep, double correction) {
+                        const std::vector<int64_t>& axes, bool keep, int64_t correction) {
   const Shape shape = recorder.desc(x).shape;
   std::vector<int64_t> order, last;
   for (size_t d = 0; d < shape.rank(); ++d) {
@@ -91,7 +91,7 @@ ValueId reduce_permuted(Recorder& recorder, const std::string& op, ValueId x,
 }  // namespace
 
 ValueId reduce(Recorder& recorder, const std::string& op, ValueId x, std::vector<int64_t> axes,
-               bool keep, double correction) {
+               bool keep, int64_t correction) {
   const Shape shape = recorder.desc(x).shape;
   axes = normal_axes(axes, shape.rank());
   if (neighbours(axes, shape)) {

@@ -16,7 +16,7 @@ namespace netcl {
 // Shape: the axes are dropped, or kept with size 1 if `keep`.
 // Errors: kUsage for an axis out of range or named twice.
 ValueId reduce(Recorder& recorder, const std::string& op, ValueId x, std::vector<int64_t> axes,
-               bool keep, double correction = 1);
+               bool keep, int64_t correction = 1);
 
 // The axes sorted and counted from the front; all of them for an empty list.
 // Errors: kUsage for an axis out of range or named twice.

@@ -126,15 +126,20 @@ double line_mean(const double* x, size_t count, size_t step, const Attrs& attrs)
   return line_sum(x, count, step, attrs) / static_cast<double>(count);
 }
 
+// Of nothing: minus infinity. Not-a-number wins, as in every reduction.
 double line_max(const double* x, size_t count, size_t step, const Attrs&) {
   double best = -std::numeric_limits<double>::infinity();
-  for (size_t i = 0; i < count; ++i) best = std::max(best, x[i * step]);
+  for (size_t i = 0; i < count; ++i) {
+    if (x[i * step] > best || std::isnan(x[i * step])) best = x[i * step];
+  }
   return best;
 }
 
 double line_min(const double* x, size_t count, size_t step, const Attrs&) {
   double best = std::numeric_limits<double>::infinity();
-  for (size_t i = 0; i < count; ++i) best = std::min(best, x[i * step]);
+  for (size_t i = 0; i < count; ++i) {
+    if (x[i * step] < best || std::isnan(x[i * step])) best = x[i * step];
+  }
   return best;
 }
 
@@ -142,13 +147,14 @@ double line_var(const double* x, size_t count, size_t step, const Attrs& attrs) 
   const double mean = line_mean(x, count, step, attrs);
   double sum = 0;
   for (size_t i = 0; i < count; ++i) sum += (x[i * step] - mean) * (x[i * step] - mean);
-  return sum / (static_cast<double>(count) - attrs.number("correction"));
+  return sum / (static_cast<double>(count) - static_cast<double>(attrs.integer("correction")));
 }
 
 double line_argmax(const double* x, size_t count, size_t step, const Attrs&) {
   size_t best = 0;
   for (size_t i = 1; i < count; ++i) {
-    if (x[i * step] > x[best * step]) best = i;
+    const double a = x[i * step], b = x[best * step];
+    if (a > b || (std::isnan(a) && !std::isnan(b))) best = i;
   }
   return static_cast<double>(best);
 }
@@ -163,13 +169,13 @@ OpRow var_row() {
     const ValueId dy = divided_by_count(c, spread(c, dy0(c)), c.node.attrs.number("correction"));
     return {r.call("mul", {scaled(r, centred, 2), dy})};
   });
-  row.attrs.push_back({"correction", 1.0});
+  row.attrs.push_back({"correction", int64_t{1}});
   for (OpCase& c : reduce_cases()) {
-    c.attrs.set("correction", 0.0);
+    c.attrs.set("correction", int64_t{0});
     row.cases.push_back(c);
     const ReduceSpan span = span_of(c.in[0].shape, axes_of(c.attrs, c.in[0].shape));
     if (span.reduce < 2) continue;  // the divisor would be 0
-    c.attrs.set("correction", 1.0);
+    c.attrs.set("correction", int64_t{1});
     row.cases.push_back(c);
   }
   return row;

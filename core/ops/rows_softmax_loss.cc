@@ -1,6 +1,7 @@
 // Rows of softmax, log_softmax, cross_entropy and their backward ops.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/base/error.h"
 #include "core/ops/gradients.h"
@@ -12,6 +13,7 @@ namespace netcl {
 namespace {
 
 constexpr int64_t kIgnore = -100;  // a label that no class has
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 ReduceSpan softmax_span(const OpCall& call) {
   const Shape& shape = call.in[0].shape;
@@ -119,24 +121,25 @@ void loss_facts(const OpCall& call, Attrs& facts) {
   facts.set("C", call.in[0].shape[1]);
 }
 
-// The label of row n, or -1 if the row is ignored. Errors: kData for a label that is no class.
-int64_t label_of(const OpCall& call, const HostTensor& labels, size_t n) {
-  const auto label = static_cast<int64_t>(labels.data[n]);
-  if (label == call.attrs.integer("ignore_index")) return -1;
-  const int64_t classes = call.in[0].shape[1];
-  NETCL_CHECK(label >= 0 && label < classes, ErrorCode::kData, "label ", label, " of row ", n,
-              " is outside [0, ", classes, ") and is not ignore_index");
-  return label;
+// What a row's label says: a class, nothing (ignored), or nonsense (outside [0, C)). Nonsense makes
+// loss and gradient not-a-number, on the devices too, so that a broken data set is seen.
+enum class Label { kClass, kIgnored, kOutside };
+
+Label kind_of(const OpCall& call, int64_t label) {
+  if (label == call.attrs.integer("ignore_index")) return Label::kIgnored;
+  return label >= 0 && label < call.in[0].shape[1] ? Label::kClass : Label::kOutside;
 }
 
 void cross_entropy_reference(const OpCall& call, const std::vector<const HostTensor*>& in,
                              std::vector<HostTensor>& out) {
   const auto classes = static_cast<size_t>(call.in[0].shape[1]);
   for (size_t n = 0; n < out[0].data.size(); ++n) {
-    const int64_t label = label_of(call, *in[1], n);
+    const auto label = static_cast<int64_t>(in[1]->data[n]);
+    const Label kind = kind_of(call, label);
     const double* x = in[0]->data.data() + n * classes;
-    out[0].data[n] = label < 0 ? 0 : log_sum_exp(x, classes, 1) - x[label];
-    out[1].data[n] = label < 0 ? 0 : 1;
+    out[1].data[n] = kind == Label::kIgnored ? 0 : 1;
+    out[0].data[n] = kind == Label::kIgnored ? 0 : kNan;
+    if (kind == Label::kClass) out[0].data[n] = log_sum_exp(x, classes, 1) - x[label];
   }
 }
 
@@ -144,13 +147,16 @@ void cross_entropy_grad_reference(const OpCall& call, const std::vector<const Ho
                                   std::vector<HostTensor>& out) {
   const auto classes = static_cast<size_t>(call.in[0].shape[1]);
   for (size_t n = 0; n < in[1]->data.size(); ++n) {
-    const int64_t label = label_of(call, *in[1], n);
+    const auto label = static_cast<int64_t>(in[1]->data[n]);
+    const Label kind = kind_of(call, label);
     double* dx = out[0].data.data() + n * classes;
-    softmax_line(in[0]->data.data() + n * classes, nullptr, dx, classes, 1);
-    for (size_t k = 0; k < classes; ++k) {
-      const double target = static_cast<int64_t>(k) == label ? 1 : 0;
-      dx[k] = label < 0 ? 0 : (dx[k] - target) * in[2]->data[n];
+    if (kind != Label::kClass) {
+      std::fill(dx, dx + classes, kind == Label::kIgnored ? 0 : kNan);
+      continue;
     }
+    softmax_line(in[0]->data.data() + n * classes, nullptr, dx, classes, 1);
+    dx[label] -= 1;
+    for (size_t k = 0; k < classes; ++k) dx[k] *= in[2]->data[n];
   }
 }
 

@@ -1,0 +1,163 @@
+// Twenty steps of each optimiser through its op against a loop written by hand, and the checks of
+// its hyper-parameters.
+#include "core/optim/optimizer.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+#include "core/ops/case_inputs.h"
+#include "core/ops/host_recorder.h"
+
+namespace netcl {
+namespace {
+
+constexpr int64_t kSteps = 20;
+constexpr int64_t kSize = 5;
+constexpr double kDenominator = 4;
+// The op sees hyper-parameters as f32: 6e-8 relative for each, twenty times.
+constexpr double kTolerance = 2e-6;
+
+double gradient(int64_t step, size_t i) { return std::sin(0.7 * static_cast<double>(step) + static_cast<double>(i)); }
+
+// Parameters after kSteps of `optimizer`, run by its op on the host.
+std::vector<double> run_op(const Optimizer& optimizer, double lr) {
+  HostRecorder r;
+  const TensorDesc arena{DType::kF32, {kSize}};
+  std::vector<ValueId> state = {r.input({arena, {0.5, -1, 2, 0, 1.5}})};
+  for (size_t s = 0; s < optimizer.num_states(); ++s) {
+    state.push_back(r.input({arena, std::vector<double>(kSize, 0.0)}));
+  }
+  const ValueId stats = r.input({{DType::kF32, {8}}, {0, kDenominator, 0, 0, 0, 0, 0, 0}});
+  for (int64_t step = 1; step <= kSteps; ++step) {
+    std::vector<double> grad;
+    for (size_t i = 0; i < kSize; ++i) grad.push_back(kDenominator * gradient(step, i));
+    const std::array<float, 8> h = optimizer.hyper(step, lr);
+    std::vector<ValueId> in = {state[0], r.input({arena, grad})};
+    in.insert(in.end(), state.begin() + 1, state.end());
+    in.push_back(r.input({{DType::kF32, {8}}, std::vector<double>(h.begin(), h.end())}));
+    in.push_back(stats);
+    state = r.apply(optimizer.op(), in);
+  }
+  return r.value(state[0]).data;
+}
+
+std::vector<double> start() { return {0.5, -1, 2, 0, 1.5}; }
+
+void expect_near(const std::vector<double>& a, const std::vector<double>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], kTolerance) << "element " << i;
+}
+
+struct SgdCase {
+  double momentum, dampening, decay;
+  bool nesterov;
+};
+
+TEST(OptimizerTest, SgdEqualsLoop) {
+  for (const SgdCase& c : {SgdCase{0, 0, 0, false}, SgdCase{0, 0, 0.1, false}, SgdCase{0.9, 0, 0, false},
+                           SgdCase{0.9, 0.3, 0.05, false}, SgdCase{0.8, 0, 0.05, true}}) {
+    Optimizer optimizer = Optimizer::sgd(0.1);
+    optimizer.momentum = c.momentum;
+    optimizer.dampening = c.dampening;
+    optimizer.weight_decay = c.decay;
+    optimizer.nesterov = c.nesterov;
+    optimizer.check();
+    std::vector<double> p = start(), buffer(kSize);
+    for (int64_t step = 1; step <= kSteps; ++step) {
+      for (size_t i = 0; i < kSize; ++i) {
+        const double d = gradient(step, i) + c.decay * p[i];
+        double update = d;
+        if (c.momentum > 0) {
+          buffer[i] = step == 1 ? d : c.momentum * buffer[i] + (1 - c.dampening) * d;
+          update = c.nesterov ? d + c.momentum * buffer[i] : buffer[i];
+        }
+        p[i] -= 0.1 * update;
+      }
+    }
+    expect_near(run_op(optimizer, 0.1), p);
+  }
+}
+
+TEST(OptimizerTest, AdamWEqualsLoop) {
+  for (const double decay : {0.0, 0.1}) {
+    Optimizer optimizer = Optimizer::adamw(0.01);
+    optimizer.weight_decay = decay;
+    optimizer.check();
+    const double b1 = optimizer.beta1, b2 = optimizer.beta2;
+    std::vector<double> p = start(), m(kSize), v(kSize);
+    for (int64_t step = 1; step <= kSteps; ++step) {
+      for (size_t i = 0; i < kSize; ++i) {
+        const double g = gradient(step, i);
+        p[i] -= 0.01 * decay * p[i];
+        m[i] = b1 * m[i] + (1 - b1) * g;
+        v[i] = b2 * v[i] + (1 - b2) * g * g;
+        const double m_hat = m[i] / (1 - std::pow(b1, static_cast<double>(step)));
+        const double v_hat = v[i] / (1 - std::pow(b2, static_cast<double>(step)));
+        p[i] -= 0.01 * m_hat / (std::sqrt(v_hat) + optimizer.epsilon);
+      }
+    }
+    expect_near(run_op(optimizer, 0.01), p);
+  }
+}
+
+TEST(OptimizerTest, NoSamplesMeansNoGradient) {
+  HostRecorder r;
+  const TensorDesc one{DType::kF32, {1}}, eight{DType::kF32, {8}};
+  const std::array<float, 8> h = Optimizer::sgd(0.5).hyper(1, 0.5);
+  const ValueId nan = r.input({one, {std::nan("")}});
+  const auto out = r.apply("sgd_step", {r.input({one, {3}}), nan, r.input({one, {0}}),
+                                        r.input({eight, std::vector<double>(h.begin(), h.end())}),
+                                        r.input({eight, std::vector<double>(8, 0.0)})});
+  EXPECT_EQ(r.value(out[0]).data[0], 3);
+}
+
+TEST(OptimizerTest, HyperHoldsBiasCorrections) {
+  const Optimizer optimizer = Optimizer::adamw();
+  const std::array<float, 8> h = optimizer.hyper(1, 0.001);
+  EXPECT_EQ(h[5], 1.0f - 0.9f);
+  EXPECT_EQ(h[6], 1.0f - 0.999f);  // what the device computes for its first average
+  EXPECT_NEAR(static_cast<double>(optimizer.hyper(1000, 0.001)[6]), 1 - std::pow(0.999, 1000), 1e-5);
+  EXPECT_EQ(Optimizer::sgd().hyper(1, 0.1)[5], 1.0f);
+  EXPECT_EQ(Optimizer::sgd().hyper(2, 0.1)[5], 0.0f);
+  EXPECT_THROW(optimizer.hyper(0, 0.1), Error);
+}
+
+std::string error_of(const Optimizer& optimizer) {
+  try {
+    optimizer.check();
+  } catch (const Error& e) {
+    return e.message();
+  }
+  return "";
+}
+
+TEST(OptimizerTest, RefusesNonsense) {
+  Optimizer o = Optimizer::sgd(-1);
+  EXPECT_EQ(error_of(o), "optimizer: lr must be at least 0, is -1");
+  o = Optimizer::sgd();
+  o.nesterov = true;
+  EXPECT_NE(error_of(o).find("nesterov needs momentum"), std::string::npos);
+  o = Optimizer::adamw();
+  o.beta2 = 1;
+  EXPECT_EQ(error_of(o), "optimizer: beta2 must be in [0, 1), is 1");
+  o.beta2 = 0.999;
+  o.epsilon = std::nan("");
+  EXPECT_NE(error_of(o).find("eps"), std::string::npos);
+  EXPECT_EQ(error_of(Optimizer::adamw()), "");
+}
+
+TEST(OptimizerTest, NamesRoundTrip) {
+  EXPECT_EQ(optimizer_name(optimizer_type("adamw")), std::string("adamw"));
+  EXPECT_EQ(optimizer_name(optimizer_type("sgd")), std::string("sgd"));
+  try {
+    optimizer_type("adam");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(e.message().find("did you mean \"adamw\"?"), std::string::npos) << e.message();
+  }
+}
+
+}  // namespace
+}  // namespace netcl

@@ -1,0 +1,81 @@
+// The schedules' formulas at their corners.
+#include "core/optim/schedule.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+
+namespace netcl {
+namespace {
+
+TEST(ScheduleTest, WarmUpIsALineToOne) {
+  for (const char* name : {"constant", "step", "cosine", "linear"}) {
+    Schedule s;
+    s.type = schedule_type(name);
+    s.warmup_steps = 4;
+    s.step_size = 10;
+    s.check();
+    EXPECT_DOUBLE_EQ(s.lr_factor(1, 100), 0.25);
+    EXPECT_DOUBLE_EQ(s.lr_factor(4, 100), 1);
+    EXPECT_DOUBLE_EQ(s.lr_factor(5, 100), 1) << name;
+    EXPECT_EQ(schedule_name(s.type), std::string(name));
+  }
+}
+
+TEST(ScheduleTest, Constant) { EXPECT_EQ(Schedule().lr_factor(77, 10), 1); }
+
+TEST(ScheduleTest, StepDropsEveryStepSize) {
+  Schedule s;
+  s.type = Schedule::Type::kStep;
+  s.step_size = 3;
+  s.gamma = 0.5;
+  const double wanted[] = {1, 1, 1, 0.5, 0.5, 0.5, 0.25};
+  for (int64_t i = 0; i < 7; ++i) EXPECT_DOUBLE_EQ(s.lr_factor(i + 1, 7), wanted[i]);
+}
+
+TEST(ScheduleTest, CosineFallsToTheLeastRate) {
+  Schedule s;
+  s.type = Schedule::Type::kCosine;
+  s.min_factor = 0.1;
+  EXPECT_DOUBLE_EQ(s.lr_factor(1, 8), 1);
+  EXPECT_DOUBLE_EQ(s.lr_factor(5, 8), 0.55);  // half way
+  EXPECT_DOUBLE_EQ(s.lr_factor(3, 8), 0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2);
+  EXPECT_DOUBLE_EQ(s.lr_factor(9, 8), 0.1);
+  EXPECT_DOUBLE_EQ(s.lr_factor(100, 8), 0.1);  // beyond the end it stays there
+}
+
+TEST(ScheduleTest, LinearFallsToTheLeastRate) {
+  Schedule s;
+  s.type = Schedule::Type::kLinear;
+  s.min_factor = 0.2;
+  s.warmup_steps = 2;
+  EXPECT_DOUBLE_EQ(s.lr_factor(3, 10), 1);
+  EXPECT_DOUBLE_EQ(s.lr_factor(7, 10), 0.6);
+  EXPECT_DOUBLE_EQ(s.lr_factor(11, 10), 0.2);
+}
+
+TEST(ScheduleTest, WarmUpLongerThanTheRun) {
+  Schedule s;
+  s.type = Schedule::Type::kCosine;
+  s.warmup_steps = 10;
+  EXPECT_DOUBLE_EQ(s.lr_factor(5, 5), 0.5);
+}
+
+TEST(ScheduleTest, RefusesNonsense) {
+  Schedule s;
+  s.type = Schedule::Type::kStep;
+  EXPECT_THROW(s.check(), Error);  // no step_size
+  s.step_size = 1;
+  s.min_factor = 2;
+  EXPECT_THROW(s.check(), Error);
+  s.min_factor = 0;
+  s.warmup_steps = -1;
+  EXPECT_THROW(s.check(), Error);
+  EXPECT_THROW(s.lr_factor(0, 10), Error);
+  EXPECT_THROW(schedule_type("cosin"), Error);
+}
+
+}  // namespace
+}  // namespace netcl
