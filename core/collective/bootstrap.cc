@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/collective/futex.h"
+#include "core/collective/memory_limit.h"
 #include "core/collective/segment_layout.h"
 
 namespace netcl {
@@ -104,8 +105,7 @@ Bootstrap::Offer Bootstrap::allocate(uint64_t bytes) {
   // The heap only grows: pages of freed pieces are given back, their addresses are not used again,
   // so new memory is always zero.
   offer.offset = h.heap_end.load();
-  offer.error = posix_fallocate(segment_->fd(), static_cast<off_t>(offer.offset),
-                                static_cast<off_t>(bytes));
+  offer.error = allocate_pages(segment_->fd(), offer.offset, bytes);
   if (offer.error != 0) return offer;
   h.heap_end.store(offer.offset + bytes);
   free_entry->offset.store(offer.offset);

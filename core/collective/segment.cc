@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/collective/futex.h"
+#include "core/collective/memory_limit.h"
 #include "core/collective/segment_layout.h"
 
 namespace netcl {
@@ -78,7 +79,7 @@ std::shared_ptr<Segment> Segment::create(uint32_t n_ranks) {
   UniqueFd fd(memfd_create("netcl-control", MFD_CLOEXEC));
   NETCL_CHECK(fd.valid(), ErrorCode::kTraining, "cannot make shared memory: ", strerror(errno));
   const size_t bytes = control_bytes(n_ranks);
-  const int rc = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
+  const int rc = allocate_pages(fd.get(), 0, bytes);
   NETCL_CHECK(rc == 0, ErrorCode::kTraining, "cannot allocate ", bytes,
               " bytes of shared memory for ", n_ranks, " workers: ", strerror(rc),
               "; free some memory");

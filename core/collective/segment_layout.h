@@ -37,16 +37,15 @@ struct SharedBytes {
     std::memcpy(buffer, bytes, std::min(size, N));
     const uint64_t v = version.load(std::memory_order_relaxed);
     version.store(v + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-    for (size_t i = 0; i < N / 8; ++i) words[i].store(buffer[i], std::memory_order_relaxed);
+    // Release and acquire at every word: who sees a new word sees the odd version too.
+    for (size_t i = 0; i < N / 8; ++i) words[i].store(buffer[i], std::memory_order_release);
     version.store(v + 2, std::memory_order_release);
   }
   void load(void* bytes) const {
     uint64_t buffer[N / 8];
     for (int attempt = 0; attempt < 100; ++attempt) {
       const uint64_t before = version.load(std::memory_order_acquire);
-      for (size_t i = 0; i < N / 8; ++i) buffer[i] = words[i].load(std::memory_order_relaxed);
-      std::atomic_thread_fence(std::memory_order_acquire);
+      for (size_t i = 0; i < N / 8; ++i) buffer[i] = words[i].load(std::memory_order_acquire);
       if (before % 2 == 0 && before == version.load(std::memory_order_relaxed)) break;
     }
     std::memcpy(bytes, buffer, N);

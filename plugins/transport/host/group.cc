@@ -196,15 +196,17 @@ void HostGroup::wait(const Host& host, uint64_t ticket) {
       throw Failure(problem_->code, problem_->text);
     }
     if (completed_ >= ticket) return;
-    if (problem_) throw Failure(problem_->code, problem_->text);
     lock.unlock();
+    // First of all, because the host knows the cause where a peer sees a consequence.
     const netcl_rc rc = host.table()->boot_status(host.call(), boot_);
     if (rc != NETCL_OK) {
-      give_up({rc, "the group was stopped by its host"});
+      // The peers hear of it from their own hosts, with the reason.
+      give_up({rc, "the group was stopped by its host"}, false);
       throw plugin::Reported(rc, "boot_status");
     }
     lock.lock();
-    if (completed_ < ticket && !problem_) {
+    if (completed_ < ticket && problem_) throw Failure(problem_->code, problem_->text);
+    if (completed_ < ticket) {
       completed_changed_.wait_for(lock, std::chrono::milliseconds(1));
     }
   }
@@ -214,21 +216,18 @@ void HostGroup::abort(std::string_view reason) noexcept {
   give_up({NETCL_E_CANCELLED, "aborted: " + std::string(reason)});
 }
 
-std::optional<HostGroup::Problem> HostGroup::problem() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return problem_;
-}
-
-void HostGroup::give_up(const Problem& problem) noexcept {
+void HostGroup::give_up(const Problem& problem, bool tell_peers) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (problem_) return;
     problem_ = problem;
-    RankLine& own = *shared_->rank(rank_);
-    const size_t n = std::min(problem.text.size(), sizeof(own.fault_text) - 1);
-    std::memcpy(own.fault_text, problem.text.data(), n);
-    own.fault_text[n] = '\0';
-    own.fault.store(problem.code, std::memory_order_release);
+    if (tell_peers) {
+      RankLine& own = *shared_->rank(rank_);
+      const size_t n = std::min(problem.text.size(), sizeof(own.fault_text) - 1);
+      std::memcpy(own.fault_text, problem.text.data(), n);
+      own.fault_text[n] = '\0';
+      own.fault.store(problem.code, std::memory_order_release);
+    }
     stop_.store(true);
   }
   shared_->ring();

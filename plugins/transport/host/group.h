@@ -76,9 +76,8 @@ class HostGroup : public plugin::TransportGroup {
   void agree_on_chunks(const plugin::Host& host, const Options& options, bool is_cpu);
   void check_posted(const netcl_coll& c) const;
   void progress_loop();
-  // Keeps the first problem, tells the peers, wakes the waiters.
-  void give_up(const Problem& problem) noexcept;
-  std::optional<Problem> problem() const;
+  // Keeps the first problem, tells the peers of it, wakes the waiters.
+  void give_up(const Problem& problem, bool tell_peers = true) noexcept;
 
   uint32_t rank_, n_ranks_;
   uint64_t timeout_ns_;
@@ -89,7 +88,7 @@ class HostGroup : public plugin::TransportGroup {
   SharedState* shared_ = nullptr;
   std::vector<std::unique_ptr<Bucket>> buckets_;
 
-  mutable std::mutex mutex_;  // of this rank's threads; guards what follows up to `stop_`
+  std::mutex mutex_;  // of this rank's threads; guards what follows up to `stop_`
   std::condition_variable posted_changed_, completed_changed_;
   std::deque<Posted> posted_;
   uint64_t next_sequence_ = 1, completed_ = 0;

@@ -1,0 +1,233 @@
+// The communicator over the host transport, with real worker processes (this binary again) and with
+// threads: sums, a killed worker, and the areas of errors.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/environment.h"
+#include "core/collective/communicator.h"
+#include "core/distributed/process.h"
+#include "plugins/transport/host/host_transport.h"
+#include "tests/plugins/transport/fake_host.h"
+
+namespace netcl::testing {
+namespace {
+
+constexpr int kSegmentFd = 5, kStatusFd = 6;
+constexpr uint64_t kCount = 100'003;
+
+// What a worker needs to have a Communicator.
+struct Worker {
+  Worker(TestDevice& opened, std::shared_ptr<Segment> segment, uint32_t rank, uint64_t timeout_ms)
+      : device(opened),
+        host(make_fake_host()),
+        boot(segment, rank, timeout_ms * 1'000'000),
+        plugin(&host, {}) {
+    for (uint32_t r = 0; r < segment->n_ranks(); ++r) members.push_back({r, 0, r, r});
+    spec.size = sizeof(spec);
+    spec.rank = rank;
+    spec.n_ranks = segment->n_ranks();
+    spec.members = members.data();
+    spec.device = device.handle();
+    spec.boot = reinterpret_cast<netcl_boot*>(&boot);
+    spec.timeout_ns = timeout_ms * 1'000'000;
+    access.api = static_cast<const netcl_transport_api*>(plugin.query(NETCL_TRANSPORT_INTERFACE));
+    access.self = reinterpret_cast<netcl_plugin*>(static_cast<plugin::Plugin*>(&plugin));
+    access.name = "host";
+    access.call = [](const std::function<netcl_rc(netcl_call*)>& body) {
+      netcl_call call;
+      const netcl_rc rc = body(&call);
+      return CallResult{rc, call.text};
+    };
+    cl_int code = CL_SUCCESS;
+    queue = clCreateCommandQueue(device.context, device.device, 0, &code);
+    host_transport::check_cl(code, "clCreateCommandQueue");
+    communicator = std::make_unique<Communicator>(access, spec);
+  }
+  ~Worker() {
+    communicator.reset();
+    clReleaseCommandQueue(queue);
+  }
+  // Sum over ranks of base + rank + i, checked.
+  void sum(const netcl_bucket& bucket, int32_t base, const std::string& name) {
+    std::vector<int32_t> data(kCount);
+    const auto rank = static_cast<int32_t>(communicator->rank());
+    for (size_t i = 0; i < kCount; ++i) data[i] = base + rank + static_cast<int32_t>(i);
+    cl_event ready = nullptr;
+    clEnqueueWriteBuffer(queue, static_cast<cl_mem>(bucket.send), CL_FALSE, 0, kCount * 4,
+                         data.data(), 0, nullptr, &ready);
+    clFlush(queue);
+    Ticket ticket;
+    try {
+      ticket = communicator->all_reduce(bucket, 0, kCount, DType::kI32, ReduceOp::kSum, ready, name);
+      clReleaseEvent(ready);
+    } catch (...) {
+      clFinish(queue);
+      clReleaseEvent(ready);
+      throw;
+    }
+    communicator->wait(ticket);
+    clEnqueueReadBuffer(queue, static_cast<cl_mem>(bucket.recv), CL_TRUE, 0, kCount * 4,
+                        data.data(), 0, nullptr, nullptr);
+    const auto n = static_cast<int32_t>(communicator->n_ranks());
+    for (size_t i = 0; i < kCount; ++i) {
+      const int32_t want = n * (base + static_cast<int32_t>(i)) + n * (n - 1) / 2;
+      NETCL_CHECK(data[i] == want, ErrorCode::kInternal, "element ", i, ": ", data[i], " not ", want);
+    }
+  }
+
+  TestDevice& device;
+  netcl_host host;
+  Bootstrap boot;
+  host_transport::HostTransport plugin;
+  std::vector<netcl_member> members;
+  netcl_group_spec spec{};
+  TransportAccess access;
+  cl_command_queue queue = nullptr;
+  std::unique_ptr<Communicator> communicator;
+};
+
+const char* variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// A worker process: reports one line.
+int run_worker() {
+  try {
+    die_with_parent(static_cast<pid_t>(std::atol(variable("NETCL_TEST_PARENT"))));
+    const auto segment = Segment::attach(UniqueFd(kSegmentFd));
+    const auto rank = static_cast<uint32_t>(std::atol(variable("NETCL_TEST_RANK")));
+    const bool dies = std::string(variable("NETCL_TEST_DIES")) == std::to_string(rank);
+    TestDevice device;
+    Worker worker(device, segment, rank, 60'000);
+    const netcl_bucket& bucket = worker.communicator->new_bucket(kCount * 4);
+    for (int32_t round = 0; round < 10; ++round) {
+      segment->set_step(rank, round);
+      segment->record(rank, "step " + std::to_string(round));
+      if (dies && round == 5) raise(SIGKILL);
+      worker.sum(bucket, round, "gradients");
+    }
+    worker.communicator->barrier("end");
+    write_line(kStatusFd, "ok");
+    return 0;
+  } catch (const std::exception& e) {
+    write_line(kStatusFd, e.what());
+    return 1;
+  }
+}
+
+std::vector<ChildProcess> start(const Segment& segment, int dying_rank) {
+  std::vector<ChildProcess> children;
+  for (uint32_t r = 0; r < segment.n_ranks(); ++r) {
+    SpawnOptions o;
+    o.argv = {"/proc/self/exe"};
+    o.environment = environment::with_changes(
+        {"NETCL_TEST_RANK=" + std::to_string(r), "NETCL_TEST_PARENT=" + std::to_string(getpid()),
+         "NETCL_TEST_DIES=" + std::to_string(dying_rank)});
+    o.descriptors = {{segment.fd(), kSegmentFd}};
+    o.status_fd = kStatusFd;
+    children.emplace_back(o);
+  }
+  return children;
+}
+
+std::string last_words(ChildProcess& child) {
+  LineReader reader(child.status_fd());
+  std::string all;
+  while (!reader.at_end()) {
+    wait_any({}, {child.status_fd()}, 60'000);
+    for (const std::string& line : reader.read_lines()) all += line;
+  }
+  return all;
+}
+
+TEST(Processes, ThreeWorkersAgreeOnSums) {
+  const auto segment = Segment::create(3);
+  std::vector<ChildProcess> children = start(*segment, -1);
+  for (ChildProcess& child : children) {
+    EXPECT_EQ(last_words(child), "ok");
+    EXPECT_EQ(child.wait(60'000)->describe(), "exit code 0");
+  }
+}
+
+TEST(Processes, AKilledWorkerIsAnErrorWithItsNameInTheOthers) {
+  const auto segment = Segment::create(3);
+  std::vector<ChildProcess> children = start(*segment, 1);
+  const Ready ready = wait_any({&children[0], &children[1], &children[2]}, {}, 60'000);
+  ASSERT_EQ(ready.exited, std::vector<size_t>{1});
+  const std::string how = children[1].wait(60'000)->describe();
+  EXPECT_EQ(how, "killed by signal 9 (SIGKILL)");
+  segment->abort("rank 1 was " + how);
+  for (const size_t r : {0u, 2u}) {
+    const std::string words = last_words(children[r]);
+    EXPECT_NE(words.find("rank 1 was killed by signal 9 (SIGKILL)"), std::string::npos) << words;
+    EXPECT_EQ(children[r].wait(60'000)->describe(), "exit code 1");
+  }
+  // The recorder outlives the worker.
+  const auto events = segment->flight(1);
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.back().text, "step 5");
+  EXPECT_EQ(segment->state(1).step, 5);
+}
+
+ErrorCode code_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  return ErrorCode::kUsage;
+}
+
+TEST(Communicator, ErrorsNameTheAreaThatMustAct) {
+  const auto segment = Segment::create(2);
+  TestDevice device;
+  std::vector<std::thread> threads;
+  for (uint32_t r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      Worker worker(device, segment, r, 60'000);
+      Communicator& c = *worker.communicator;
+      EXPECT_EQ(Communicator::accepts(worker.access, worker.spec), "");
+      const netcl_bucket& b = c.new_bucket(kCount * 4);
+      worker.sum(b, 3, "first");
+      // Beyond the bucket: the caller broke the transport's contract.
+      EXPECT_EQ(code_of([&] {
+                  c.all_reduce(b, kCount, 1, DType::kF32, ReduceOp::kSum, nullptr, "beyond");
+                }),
+                ErrorCode::kPlugin);
+      c.wait(c.broadcast(b, 5, 100, DType::kF32, 1, nullptr, "parameters"));
+      c.barrier("before the mismatch");
+      EXPECT_EQ(code_of([&] {
+                  c.wait(c.all_reduce(b, 0, 10 + r, DType::kF32, ReduceOp::kSum, nullptr, "bad"));
+                }),
+                ErrorCode::kTraining);
+    });
+  }
+  for (std::thread& t : threads) t.join();
+}
+
+TEST(Communicator, ATableWithoutFunctionsIsRefused) {
+  netcl_transport_api api{};
+  api.size = sizeof(api);
+  TransportAccess access;
+  access.api = &api;
+  access.name = "empty";
+  const netcl_group_spec spec{};
+  EXPECT_EQ(code_of([&] { Communicator c(access, spec); }), ErrorCode::kPlugin);
+}
+
+}  // namespace
+}  // namespace netcl::testing
+
+int main(int argc, char** argv) {
+  if (std::getenv("NETCL_TEST_RANK") != nullptr) return netcl::testing::run_worker();
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
