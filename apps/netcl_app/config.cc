@@ -1,6 +1,5 @@
 #include "apps/netcl_app/config.h"
 
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -11,8 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Above zero by more than rounding; a rate of exactly 0 trains nothing.
-constexpr double kTiny = 1e-30;
+constexpr double kMaxRate = 1e6;  // far above any rate that trains
 constexpr int64_t kMaxCount = int64_t{1} << 31;
 // JSON numbers are doubles in most readers: a seed above 2^53 would not survive them.
 constexpr int64_t kMaxSeed = int64_t{1} << 53;
@@ -124,6 +122,28 @@ DataConfig parse_data(const ConfigView& view, const fs::path& folder, uint64_t s
   return data;
 }
 
+// A factor of an average of the past: at 1 no gradient would ever enter it.
+double as_beta(const ConfigView& view) {
+  const double value = view.as_number();
+  if (!(value >= 0.0 && value < 1.0)) {
+    view.reject("expected a number of at least 0 and below 1, found " + describe_json(view.json()));
+  }
+  return value;
+}
+
+double as_positive(const ConfigView& view, double high) {
+  const double value = view.as_number();
+  if (!(value > 0.0 && value <= high)) {
+    view.reject(str_cat("expected a number above 0 and at most ", high, ", found ",
+                        describe_json(view.json())));
+  }
+  return value;
+}
+
+double positive_or(const ConfigView& view, const std::string& key, double otherwise, double high) {
+  return view.has(key) ? as_positive(view.at(key), high) : otherwise;
+}
+
 OptimizerConfig parse_optimizer(const ConfigView& view) {
   OptimizerConfig out;
   out.type = view.text_or("type", "sgd", {"sgd", "adamw"});
@@ -133,8 +153,8 @@ OptimizerConfig parse_optimizer(const ConfigView& view) {
   } else {
     view.check_keys({"type", "lr", "weight_decay", "momentum", "dampening", "nesterov"});
   }
-  out.lr = view.number_or("lr", adamw ? 1e-3 : 1e-2, kTiny, 1e6);
-  out.weight_decay = view.number_or("weight_decay", adamw ? 0.01 : 0.0, 0.0, 1e6);
+  out.lr = positive_or(view, "lr", adamw ? 1e-3 : 1e-2, kMaxRate);
+  out.weight_decay = view.number_or("weight_decay", adamw ? 0.01 : 0.0, 0.0, kMaxRate);
   if (!adamw) {
     out.momentum = view.number_or("momentum", 0.0, 0.0, 1.0);
     out.dampening = view.number_or("dampening", 0.0, 0.0, 1.0);
@@ -144,8 +164,6 @@ OptimizerConfig parse_optimizer(const ConfigView& view) {
     }
     return out;
   }
-  // A beta of 1 never takes in a gradient.
-  const double below_one = std::nextafter(1.0, 0.0);
   if (const auto betas = view.find("betas")) {
     if (view.has("beta1") || view.has("beta2")) {
       betas->reject_key("give either betas or beta1 and beta2, not both");
@@ -153,13 +171,13 @@ OptimizerConfig parse_optimizer(const ConfigView& view) {
     if (betas->size() != 2) {
       betas->reject(str_cat("expected two numbers, [beta1, beta2], found ", betas->size()));
     }
-    out.beta1 = (*betas)[0].as_number(0.0, below_one);
-    out.beta2 = (*betas)[1].as_number(0.0, below_one);
+    out.beta1 = as_beta((*betas)[0]);
+    out.beta2 = as_beta((*betas)[1]);
   } else {
-    out.beta1 = view.number_or("beta1", out.beta1, 0.0, below_one);
-    out.beta2 = view.number_or("beta2", out.beta2, 0.0, below_one);
+    if (const auto beta = view.find("beta1")) out.beta1 = as_beta(*beta);
+    if (const auto beta = view.find("beta2")) out.beta2 = as_beta(*beta);
   }
-  out.eps = view.number_or("eps", out.eps, kTiny, 1.0);
+  out.eps = positive_or(view, "eps", out.eps, 1.0);
   return out;
 }
 
@@ -174,9 +192,9 @@ ScheduleConfig parse_schedule(const ConfigView& view) {
     view.check_keys({"type", "warmup_steps", "min_lr"});
   }
   out.warmup_steps = view.integer_or("warmup_steps", 0, 0, kMaxCount);
-  out.min_lr = view.number_or("min_lr", 0.0, 0.0, 1e6);
+  out.min_lr = view.number_or("min_lr", 0.0, 0.0, kMaxRate);
   out.step_size = view.integer_or("step_size", out.step_size, 1, kMaxCount);
-  out.gamma = view.number_or("gamma", out.gamma, kTiny, 1.0);
+  out.gamma = positive_or(view, "gamma", out.gamma, 1.0);
   return out;
 }
 

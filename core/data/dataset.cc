@@ -51,9 +51,9 @@ void check_spec(const DatasetSpec& spec) {
   for (const int64_t dim : spec.sample_shape.dims()) {
     NETCL_CHECK(dim > 0, ErrorCode::kData, "a sample of shape ", spec.sample_shape.str(),
                 " is empty; expected every dimension to be at least 1");
-    elements *= static_cast<uint64_t>(dim);
-    NETCL_CHECK(static_cast<uint64_t>(dim) < kMaxBytes && elements < kMaxBytes, ErrorCode::kData,
+    NETCL_CHECK(static_cast<uint64_t>(dim) < kMaxBytes / (8 * elements), ErrorCode::kData,
                 "a sample of shape ", spec.sample_shape.str(), " is too large");
+    elements *= static_cast<uint64_t>(dim);
   }
   NETCL_CHECK(static_cast<uint64_t>(spec.num_samples) < kMaxBytes / (elements * 8),
               ErrorCode::kData, spec.num_samples, " samples of shape ", spec.sample_shape.str(),

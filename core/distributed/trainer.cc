@@ -231,7 +231,7 @@ StopReason Trainer::run() {
       report.samples += batches_.range(s).count;
     }
     if (go_on) replan();
-    if (test_ != nullptr) report.test = evaluate(*test_);
+    if (test_ != nullptr && reason_ != StopReason::kInterrupted) report.test = evaluate(*test_);
     if (hooks_.epoch) hooks_.epoch(report);
   }
   if (go_on && options_.max_steps > 0 && step_ >= options_.max_steps &&

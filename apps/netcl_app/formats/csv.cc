@@ -81,7 +81,8 @@ class TableReader {
 
   // True for a first row `rows,features,class,class,...` before rows of features and a label.
   bool take_counts_row(const CsvRow& row, const CsvRow* second) {
-    if (config_.header == HeaderMode::kNo || second == nullptr || row.fields.size() < 3) {
+    // Two classes at least: `1,2,cat` is a sample of two features, but no sample holds two texts.
+    if (config_.header == HeaderMode::kNo || second == nullptr || row.fields.size() < 4) {
       return false;
     }
     const auto count = count_in(row.fields[0]);
