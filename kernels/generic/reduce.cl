@@ -27,13 +27,13 @@
 
 #if OP == OP_max_reduce
 #define FIRST LOWEST
-static inline ACC step(const ACC acc, const ACC x) { return (x > acc || IS_NAN(x)) ? x : acc; }
+static inline ACC combine(const ACC acc, const ACC x) { return (x > acc || IS_NAN(x)) ? x : acc; }
 #elif OP == OP_min_reduce
 #define FIRST HIGHEST
-static inline ACC step(const ACC acc, const ACC x) { return (x < acc || IS_NAN(x)) ? x : acc; }
+static inline ACC combine(const ACC acc, const ACC x) { return (x < acc || IS_NAN(x)) ? x : acc; }
 #else
 #define FIRST 0
-static inline ACC step(const ACC acc, const ACC x) { return acc + x; }
+static inline ACC combine(const ACC acc, const ACC x) { return acc + x; }
 #endif
 
 #if OP == OP_mean
@@ -55,8 +55,8 @@ __kernel void reduce_generic_column(__global const X_TYPE* x, __global Y_TYPE* y
   for (int begin = 0; begin < reduce; begin += BLOCK) {
     const int end = min(begin + BLOCK, reduce);
     ACC block = FIRST;
-    for (int r = begin; r < end; ++r) block = step(block, (ACC)x[(size_t)r * inner]);
-    total = step(total, block);
+    for (int r = begin; r < end; ++r) block = combine(block, (ACC)x[(size_t)r * inner]);
+    total = combine(total, block);
   }
   y[i] = FINISH(total, reduce);
 }
@@ -79,16 +79,16 @@ __kernel void reduce_generic_lanes_row(__global const X_TYPE* x, __global Y_TYPE
     EACH8(DECLARE)
 #undef DECLARE
     for (; r < end; r += 8) {
-#define ONE(k) b##k = step(b##k, (ACC)x[r + k]);
+#define ONE(k) b##k = combine(b##k, (ACC)x[r + k]);
       EACH8(ONE)
 #undef ONE
     }
-#define FOLD(k) t##k = step(t##k, b##k);
+#define FOLD(k) t##k = combine(t##k, b##k);
     EACH8(FOLD)
 #undef FOLD
   }
-  ACC total = step(step(step(t0, t4), step(t2, t6)), step(step(t1, t5), step(t3, t7)));
-  for (; r < reduce; ++r) total = step(total, (ACC)x[r]);
+  ACC total = combine(combine(combine(t0, t4), combine(t2, t6)), combine(combine(t1, t5), combine(t3, t7)));
+  for (; r < reduce; ++r) total = combine(total, (ACC)x[r]);
   y[o] = FINISH(total, reduce);
 }
 
@@ -111,19 +111,19 @@ __kernel void reduce_generic_lanes_column(__global const X_TYPE* x, __global Y_T
     if (left >= 8) {
       for (int r = begin; r < end; ++r) {
         __global const X_TYPE* row = x + (size_t)r * inner;
-#define ONE(k) b##k = step(b##k, (ACC)row[k]);
+#define ONE(k) b##k = combine(b##k, (ACC)row[k]);
         EACH8(ONE)
 #undef ONE
       }
     } else {
       for (int r = begin; r < end; ++r) {
         __global const X_TYPE* row = x + (size_t)r * inner;
-#define ONE(k) b##k = step(b##k, (ACC)row[min(k, left - 1)]);
+#define ONE(k) b##k = combine(b##k, (ACC)row[min(k, left - 1)]);
         EACH8(ONE)
 #undef ONE
       }
     }
-#define FOLD(k) t##k = step(t##k, b##k);
+#define FOLD(k) t##k = combine(t##k, b##k);
     EACH8(FOLD)
 #undef FOLD
   }
@@ -141,11 +141,11 @@ __kernel void reduce_generic_group(__global const X_TYPE* x, __global Y_TYPE* y,
   const int t = (int)get_local_id(0);
   x += (size_t)o * reduce;
   ACC acc = FIRST;
-  for (int r = t; r < reduce; r += GROUP) acc = step(acc, (ACC)x[r]);
+  for (int r = t; r < reduce; r += GROUP) acc = combine(acc, (ACC)x[r]);
   parts[t] = acc;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int half_size = GROUP / 2; half_size > 0; half_size /= 2) {
-    if (t < half_size) parts[t] = step(parts[t], parts[t + half_size]);
+    if (t < half_size) parts[t] = combine(parts[t], parts[t + half_size]);
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   if (t == 0) y[o] = FINISH(parts[0], reduce);
