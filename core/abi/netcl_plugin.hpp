@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -214,7 +215,12 @@ netcl_rc open_plugin(const netcl_host* host, netcl_call* call, netcl_plugin_api*
     if (host->abi_major != NETCL_ABI_MAJOR || (NETCL_ABI_MAJOR == 0 && host->abi_minor != NETCL_ABI_MINOR)) {
       throw Failure(NETCL_E_ABI, "the plugin was built for another version of the boundary");
     }
-    auto* plugin = new P(host);
+    P* plugin = nullptr;
+    if constexpr (std::is_constructible_v<P, const netcl_host*, netcl_call*>) {
+      plugin = new P(host, call);  // for a plugin that needs host services to know itself
+    } else {
+      plugin = new P(host);
+    }
     out->abi_major = NETCL_ABI_MAJOR;
     out->abi_minor = NETCL_ABI_MINOR;
     out->id = to_abi(plugin->id());

@@ -1,0 +1,101 @@
+// matmul for GPUs: a work-group of 16 x 16 work-items computes a tile of y through local memory,
+// each work-item T x T elements in registers.
+//
+// Contract   a: f32 [M,K] or, TRANSPOSE_A, [K,M]; b: f32 [K,N] or, TRANSPOSE_B, [N,K];
+//            bias: f32[N] or a stand-in; y: f32[M,N]. K may be 0. Local size 16 x 16; group (x, y)
+//            makes columns SIDE * x ... and rows SIDE * y ....
+// Divisible  nothing: what lies outside is read as 0 and not stored.
+// Tunables   T: 2, 4 or 8 (tile sides SIDE of 32, 64, 128); DEPTH: k a round (8 or 16).
+// Order      k = 0, 1, ... in one accumulator an element.
+// Needs matmul_epilogue.cl before it.
+
+#define SIDE (16 * T)
+#if T == 2
+#define W 2
+#define VEC float2
+#define PUT_VEC vstore2
+#else
+#define W 4
+#define VEC float4
+#define PUT_VEC vstore4
+#endif
+// One vector of padding a row keeps the transposing stores off one bank.
+#define PITCH (SIDE / W + 1)
+
+// Element (row, k) of a block whose rows are contiguous in k, or, else, contiguous in rows.
+#define ALONG_K(p, row, k) p[(size_t)(row) * K + (k)]
+
+__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void matmul_generic_tile(
+    __global const float* a, __global const float* b, __global const float* bias,
+    __global float* y, const int M, const int N, const int K) {
+  __local VEC a_tile[DEPTH * PITCH];
+  __local VEC b_tile[DEPTH * PITCH];
+  __local float* a_flat = (__local float*)a_tile;
+  __local float* b_flat = (__local float*)b_tile;
+  const int lx = (int)get_local_id(0);
+  const int ly = (int)get_local_id(1);
+  const int t = ly * 16 + lx;
+  const int m0 = SIDE * (int)get_group_id(1);
+  const int n0 = SIDE * (int)get_group_id(0);
+
+  float sum[T][T];
+#pragma unroll
+  for (int i = 0; i < T; ++i) {
+#pragma unroll
+    for (int j = 0; j < T; ++j) sum[i][j] = 0;
+  }
+
+  for (int k0 = 0; k0 < K; k0 += DEPTH) {
+#pragma unroll
+    for (int i = t; i < SIDE * DEPTH; i += 256) {
+#if TRANSPOSE_A
+      const int row = i % SIDE, k = i / SIDE;
+      const int inside = m0 + row < M && k0 + k < K;
+      a_flat[k * PITCH * W + row] = inside ? a[(size_t)(k0 + k) * M + m0 + row] : 0.0f;
+#else
+      const int row = i / DEPTH, k = i % DEPTH;
+      const int inside = m0 + row < M && k0 + k < K;
+      a_flat[k * PITCH * W + row] = inside ? ALONG_K(a, m0 + row, k0 + k) : 0.0f;
+#endif
+    }
+#pragma unroll
+    for (int i = t; i < SIDE * DEPTH; i += 256) {
+#if TRANSPOSE_B
+      const int column = i / DEPTH, k = i % DEPTH;
+      const int inside = n0 + column < N && k0 + k < K;
+      b_flat[k * PITCH * W + column] = inside ? ALONG_K(b, n0 + column, k0 + k) : 0.0f;
+#else
+      const int column = i % SIDE, k = i / SIDE;
+      const int inside = n0 + column < N && k0 + k < K;
+      b_flat[k * PITCH * W + column] = inside ? b[(size_t)(k0 + k) * N + n0 + column] : 0.0f;
+#endif
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (int k = 0; k < DEPTH; ++k) {
+      float a_part[T], b_part[T];
+#pragma unroll
+      for (int v = 0; v < T / W; ++v) {
+        PUT_VEC(a_tile[k * PITCH + 16 * v + ly], v, a_part);
+        PUT_VEC(b_tile[k * PITCH + 16 * v + lx], v, b_part);
+      }
+#pragma unroll
+      for (int i = 0; i < T; ++i) {
+#pragma unroll
+        for (int j = 0; j < T; ++j) sum[i][j] += a_part[i] * b_part[j];
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+
+#pragma unroll
+  for (int i = 0; i < T; ++i) {
+    const int m = m0 + (i / W * 16 + ly) * W + i % W;
+    if (m >= M) continue;
+#pragma unroll
+    for (int j = 0; j < T; ++j) {
+      const int n = n0 + (j / W * 16 + lx) * W + j % W;
+      if (n < N) y[(size_t)m * N + n] = activate(sum[i][j] + BIAS(n));
+    }
+  }
+}

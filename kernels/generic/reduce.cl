@@ -1,0 +1,153 @@
+// sum, mean, max_reduce, min_reduce: x seen as [outer, reduce, inner] -> y [outer, inner].
+//
+// Contract   x: X_TYPE, y: Y_TYPE. reduce may be 0: sum 0, mean NaN, max and min the neutral value.
+// Defines    X_TYPE Y_TYPE; ACC, the accumulator (int when x and y are integers, else float), with
+//            ACC_IS_FLOAT; OP: OP_sum OP_mean OP_max_reduce OP_min_reduce; GROUP (group kernel).
+// Divisible  nothing.
+// Order      column and lanes: blocks of 128 elements, summed in order, then the blocks in order
+//            (the error grows with the square root of what plain summing would give).
+//            lanes: eight interleaved partial sums, then a fixed tree. group: work-item t takes
+//            elements t, t + GROUP, ...; then a tree. No atomics: the same bits every run.
+// NaN        spreads through max and min too.
+
+#define OP_sum 0
+#define OP_mean 1
+#define OP_max_reduce 2
+#define OP_min_reduce 3
+
+#if ACC_IS_FLOAT
+#define LOWEST (-INFINITY)
+#define HIGHEST INFINITY
+#define IS_NAN(v) isnan(v)
+#else
+#define LOWEST INT_MIN
+#define HIGHEST INT_MAX
+#define IS_NAN(v) 0
+#endif
+
+#if OP == OP_max_reduce
+#define FIRST LOWEST
+static inline ACC combine(const ACC acc, const ACC x) { return (x > acc || IS_NAN(x)) ? x : acc; }
+#elif OP == OP_min_reduce
+#define FIRST HIGHEST
+static inline ACC combine(const ACC acc, const ACC x) { return (x < acc || IS_NAN(x)) ? x : acc; }
+#else
+#define FIRST 0
+static inline ACC combine(const ACC acc, const ACC x) { return acc + x; }
+#endif
+
+#if OP == OP_mean
+#define FINISH(acc, n) ((Y_TYPE)((acc) / (ACC)(n)))
+#else
+#define FINISH(acc, n) ((Y_TYPE)(acc))
+#endif
+
+#define BLOCK 128
+
+// One work-item a result; neighbours read neighbouring addresses when inner > 1.
+__kernel void reduce_generic_column(__global const X_TYPE* x, __global Y_TYPE* y, const int results,
+                                    const int reduce, const int inner) {
+  const int i = (int)get_global_id(0);
+  if (i >= results) return;
+  const int o = i / inner;
+  x += (size_t)o * reduce * inner + (i - o * inner);
+  ACC total = FIRST;
+  for (int begin = 0; begin < reduce; begin += BLOCK) {
+    const int end = min(begin + BLOCK, reduce);
+    ACC block = FIRST;
+    for (int r = begin; r < end; ++r) block = combine(block, (ACC)x[(size_t)r * inner]);
+    total = combine(total, block);
+  }
+  y[i] = FINISH(total, reduce);
+}
+
+// Eight partial results: a CPU keeps them in one vector. Of a row (inner == 1) they are
+// interleaved and folded; of a column they are eight neighbouring columns.
+#define EACH8(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7)
+
+__kernel void reduce_generic_lanes_row(__global const X_TYPE* x, __global Y_TYPE* y,
+                                       const int reduce) {
+  const int o = (int)get_global_id(0);
+  x += (size_t)o * reduce;
+#define DECLARE(k) ACC t##k = FIRST;
+  EACH8(DECLARE)
+#undef DECLARE
+  int r = 0;
+  while (r + 8 <= reduce) {
+    const int end = min(r + 8 * BLOCK, reduce - 7);
+#define DECLARE(k) ACC b##k = FIRST;
+    EACH8(DECLARE)
+#undef DECLARE
+    for (; r < end; r += 8) {
+#define ONE(k) b##k = combine(b##k, (ACC)x[r + k]);
+      EACH8(ONE)
+#undef ONE
+    }
+#define FOLD(k) t##k = combine(t##k, b##k);
+    EACH8(FOLD)
+#undef FOLD
+  }
+  ACC total = combine(combine(combine(t0, t4), combine(t2, t6)), combine(combine(t1, t5), combine(t3, t7)));
+  for (; r < reduce; ++r) total = combine(total, (ACC)x[r]);
+  y[o] = FINISH(total, reduce);
+}
+
+// Work-item (block of 8 columns, outer). Columns beyond the last are read as the last one.
+__kernel void reduce_generic_lanes_column(__global const X_TYPE* x, __global Y_TYPE* y,
+                                          const int reduce, const int inner) {
+  const int column = 8 * (int)get_global_id(0);
+  const int o = (int)get_global_id(1);
+  const int left = inner - column;
+  x += (size_t)o * reduce * inner + column;
+  y += (size_t)o * inner + column;
+#define DECLARE(k) ACC t##k = FIRST;
+  EACH8(DECLARE)
+#undef DECLARE
+  for (int begin = 0; begin < reduce; begin += BLOCK) {
+    const int end = min(begin + BLOCK, reduce);
+#define DECLARE(k) ACC b##k = FIRST;
+    EACH8(DECLARE)
+#undef DECLARE
+    if (left >= 8) {
+      for (int r = begin; r < end; ++r) {
+        __global const X_TYPE* row = x + (size_t)r * inner;
+#define ONE(k) b##k = combine(b##k, (ACC)row[k]);
+        EACH8(ONE)
+#undef ONE
+      }
+    } else {
+      for (int r = begin; r < end; ++r) {
+        __global const X_TYPE* row = x + (size_t)r * inner;
+#define ONE(k) b##k = combine(b##k, (ACC)row[min(k, left - 1)]);
+        EACH8(ONE)
+#undef ONE
+      }
+    }
+#define FOLD(k) t##k = combine(t##k, b##k);
+    EACH8(FOLD)
+#undef FOLD
+  }
+#define PUT(k) \
+  if (k < left) y[k] = FINISH(t##k, reduce);
+  EACH8(PUT)
+#undef PUT
+}
+
+#ifdef GROUP
+// One work-group a row (inner == 1).
+__kernel void reduce_generic_group(__global const X_TYPE* x, __global Y_TYPE* y, const int reduce) {
+  __local ACC parts[GROUP];
+  const int o = (int)get_group_id(0);
+  const int t = (int)get_local_id(0);
+  x += (size_t)o * reduce;
+  ACC acc = FIRST;
+  for (int r = t; r < reduce; r += GROUP) acc = combine(acc, (ACC)x[r]);
+  parts[t] = acc;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int half_size = GROUP / 2; half_size > 0; half_size /= 2) {
+    if (t < half_size) parts[t] = combine(parts[t], parts[t + half_size]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  if (t == 0) y[o] = FINISH(parts[0], reduce);
+}
+#endif

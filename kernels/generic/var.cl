@@ -1,0 +1,69 @@
+// var: x seen as [outer, reduce, inner] -> y [outer, inner], the mean squared distance from the
+// mean, with divisor reduce - correction (not positive, or reduce == 0: NaN or infinity by IEEE).
+//
+// Contract   x: X_TYPE, y: f32. Two passes: the mean first, then the squares of the differences.
+// Defines    X_TYPE; GROUP (group kernel).
+// Divisible  nothing.
+// Order      column: blocks of 128 in order. group: strided partial sums, then a tree.
+
+#define BLOCK 128
+
+__kernel void var_generic_column(__global const X_TYPE* x, __global float* y, const int results,
+                                 const int reduce, const int inner, const int correction) {
+  const int i = (int)get_global_id(0);
+  if (i >= results) return;
+  const int o = i / inner;
+  x += (size_t)o * reduce * inner + (i - o * inner);
+  float sum = 0;
+  for (int begin = 0; begin < reduce; begin += BLOCK) {
+    const int end = min(begin + BLOCK, reduce);
+    float block = 0;
+    for (int r = begin; r < end; ++r) block += (float)x[(size_t)r * inner];
+    sum += block;
+  }
+  const float mean = sum / (float)reduce;
+  float squares = 0;
+  for (int begin = 0; begin < reduce; begin += BLOCK) {
+    const int end = min(begin + BLOCK, reduce);
+    float block = 0;
+    for (int r = begin; r < end; ++r) {
+      const float d = (float)x[(size_t)r * inner] - mean;
+      block += d * d;
+    }
+    squares += block;
+  }
+  y[i] = squares / (float)(reduce - correction);
+}
+
+#ifdef GROUP
+static inline float group_sum(const float v, __local float* parts) {
+  const int t = (int)get_local_id(0);
+  barrier(CLK_LOCAL_MEM_FENCE);  // the parts of the sum before have been read
+  parts[t] = v;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int half_size = GROUP / 2; half_size > 0; half_size /= 2) {
+    if (t < half_size) parts[t] += parts[t + half_size];
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  return parts[0];
+}
+
+// One work-group a row (inner == 1).
+__kernel void var_generic_group(__global const X_TYPE* x, __global float* y, const int reduce,
+                                const int correction) {
+  __local float parts[GROUP];
+  const int o = (int)get_group_id(0);
+  const int t = (int)get_local_id(0);
+  x += (size_t)o * reduce;
+  float acc = 0;
+  for (int r = t; r < reduce; r += GROUP) acc += (float)x[r];
+  const float mean = group_sum(acc, parts) / (float)reduce;
+  acc = 0;
+  for (int r = t; r < reduce; r += GROUP) {
+    const float d = (float)x[r] - mean;
+    acc += d * d;
+  }
+  const float squares = group_sum(acc, parts);
+  if (t == 0) y[o] = squares / (float)(reduce - correction);
+}
+#endif

@@ -1,0 +1,145 @@
+#include "plugins/pack/pack_plugin.h"
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace netcl {
+namespace pack {
+namespace {
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (!in.good() && !in.eof()) {
+    throw plugin::Failure(NETCL_E_ARG, path + ": cannot be read; reinstall the plugin");
+  }
+  return text;
+}
+
+std::string manifest_text(const nlohmann::json& manifest, const char* key,
+                          const std::string& path) {
+  if (!manifest.is_object() || !manifest.contains(key) || !manifest[key].is_string()) {
+    throw plugin::Failure(NETCL_E_ARG, path + ": member \"" + key + "\" is missing or not text");
+  }
+  return manifest[key].get<std::string>();
+}
+
+const std::vector<VariantSpec>* find(
+    const std::map<std::string, std::vector<VariantSpec>, std::less<>>& table, netcl_str name) {
+  const auto it = table.find(plugin::view(name));
+  return it == table.end() ? nullptr : &it->second;
+}
+
+PackPlugin& of(netcl_plugin* p) { return static_cast<PackPlugin&>(plugin::self(p)); }
+
+}  // namespace
+
+PackPlugin::PackPlugin(const netcl_host* host, netcl_call* call)
+    : Plugin(host), dir_(plugin::Host(host, call).plugin_dir()) {
+  const std::string path = dir_ + "/plugin.json";
+  const auto manifest = nlohmann::json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
+  if (manifest.is_discarded()) throw plugin::Failure(NETCL_E_ARG, path + ": not JSON");
+  id_ = manifest_text(manifest, "id", path);
+  version_ = manifest_text(manifest, "version", path);
+}
+
+const void* PackPlugin::query(std::string_view interface_name) {
+  static const netcl_kernels_api api = {sizeof(netcl_kernels_api), &PackPlugin::plan,
+                                        &PackPlugin::enumerate};
+  return interface_name == NETCL_KERNELS_INTERFACE ? &api : nullptr;
+}
+
+const VariantFile& PackPlugin::variants() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (variants_ == nullptr) {
+    const std::string path = dir_ + "/variants.json";
+    variants_ = std::make_unique<VariantFile>(read_variants(read_text(path), path));
+  }
+  return *variants_;
+}
+
+const std::string& PackPlugin::source(const std::string& name) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = sources_.find(name);
+  if (it != sources_.end()) return it->second;
+  return sources_.emplace(name, read_text(dir_ + "/" + name)).first->second;
+}
+
+std::vector<PackPlugin::Candidate> PackPlugin::candidates(const plugin::Host& host,
+                                                          netcl_device* device,
+                                                          const netcl_opkey& key,
+                                                          std::string_view only,
+                                                          std::string* refusals) {
+  const VariantFile& file = variants();
+  Scope facts = key_scope(key);
+  for (const char* name : kDeviceFacts) facts[name] = host.device_int(device, name);
+  std::vector<Candidate> preferred, others;
+  bool known = false;
+  for (const auto* list : {find(file.ops, key.op), find(file.families, key.family)}) {
+    if (list == nullptr) continue;
+    for (const VariantSpec& variant : *list) {
+      if (!only.empty() && variant.id != only) continue;
+      known = true;
+      Scope scope = facts;
+      add_let(variant, &scope);
+      const std::string reason = refusal(variant, scope);
+      if (!reason.empty()) {
+        *refusals += (refusals->empty() ? "" : "; ") + reason;
+        continue;
+      }
+      bool first = true;
+      try {
+        first = !variant.prefer.has_value() || variant.prefer->truth(scope);
+      } catch (const ExprError& e) {
+        throw plugin::Failure(NETCL_E_ARG, "variant " + variant.id + ", prefer: " + e.what());
+      }
+      (first ? preferred : others).push_back({&variant, std::move(scope)});
+    }
+  }
+  if (!known) {
+    *refusals = only.empty() ? "the set has no kernels for this op"
+                             : "the op has no variant \"" + std::string(only) + "\" in this set";
+  }
+  for (Candidate& other : others) preferred.push_back(std::move(other));
+  return preferred;
+}
+
+netcl_rc PackPlugin::plan(netcl_plugin* p, netcl_call* call, netcl_device* device,
+                          const netcl_opkey* key, netcl_str variant, netcl_sink sink, void* ctx) {
+  PackPlugin& self = of(p);
+  return plugin::guard(self.host(), call, [&] {
+    std::string refusals;
+    auto found = self.candidates(plugin::Host(self.host(), call), device, *key,
+                                 plugin::view(variant), &refusals);
+    const std::string op(plugin::view(key->op));
+    if (found.empty()) throw plugin::Decline(op + ": " + refusals);
+    Candidate& best = found.front();
+    try {
+      const PlannedRecipe recipe(
+          *best.variant, *key, std::move(best.scope),
+          [&self](const std::string& name) -> const std::string& { return self.source(name); });
+      recipe.emit(sink, ctx);
+    } catch (const plugin::Failure& e) {
+      throw plugin::Failure(e.code(), op + ", variant " + best.variant->id + ": " + e.what());
+    }
+  });
+}
+
+netcl_rc PackPlugin::enumerate(netcl_plugin* p, netcl_call* call, netcl_device* device,
+                               const netcl_opkey* key, netcl_sink sink, void* ctx) {
+  PackPlugin& self = of(p);
+  return plugin::guard(self.host(), call, [&] {
+    std::string refusals;
+    for (const Candidate& candidate : self.candidates(plugin::Host(self.host(), call), device, *key,
+                                                      "", &refusals)) {
+      netcl_variant item{};
+      item.id = plugin::to_abi(candidate.variant->id);
+      item.detail = plugin::to_abi(candidate.variant->needs);
+      plugin::check(sink(ctx, &item), "sink");
+    }
+  });
+}
+
+}  // namespace pack
+}  // namespace netcl
