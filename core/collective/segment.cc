@@ -140,6 +140,20 @@ bool Segment::abort(std::string_view reason) {
   return first;
 }
 
+void Segment::request_stop() { header().stop_requested.store(1, std::memory_order_release); }
+
+bool Segment::stop_requested() const {
+  return header().stop_requested.load(std::memory_order_acquire) != 0;
+}
+
+void Segment::set_stop_step(int64_t step) {
+  header().stop_step_plus_1.store(step + 1, std::memory_order_release);
+}
+
+int64_t Segment::stop_step() const {
+  return header().stop_step_plus_1.load(std::memory_order_acquire) - 1;
+}
+
 std::optional<std::string> Segment::aborted() const {
   const Header& h = header();
   if (h.abort_state.load(std::memory_order_acquire) == kRunning) return std::nullopt;

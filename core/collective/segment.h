@@ -94,6 +94,13 @@ class Segment {
   // The reason, once the group is aborted.
   std::optional<std::string> aborted() const;
 
+  // An orderly stop: the supervisor asks for it; rank 0 sets the step at which every rank stops
+  // (-1: none), before it takes part in the last reduction before that step.
+  void request_stop();
+  bool stop_requested() const;
+  void set_stop_step(int64_t step);
+  int64_t stop_step() const;
+
   // Written by the rank itself; each counts as progress.
   void set_identity(uint32_t rank, int64_t pid, std::string_view device);
   void set_phase(uint32_t rank, std::string_view phase);

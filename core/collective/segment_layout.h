@@ -93,6 +93,8 @@ struct alignas(kLine) Header {
   uint64_t control_bytes;
   alignas(kLine) std::atomic<uint32_t> abort_state;
   SharedBytes<512> abort_reason;
+  std::atomic<uint32_t> stop_requested;   // by the supervisor
+  std::atomic<int64_t> stop_step_plus_1;  // by rank 0; 0: none
   // Changes with every exchange and with abort: what set-up waits sleep on.
   alignas(kLine) std::atomic<uint32_t> bell;
   alignas(kLine) std::atomic<uint64_t> heap_end;

@@ -1,5 +1,5 @@
 // Rows of the optimiser steps. They run on whole arenas (parameters and state are flat) and first
-// divide the gradient by the denominator summed over all replicas, stats[1].
+// divide the gradient by the denominator summed over all replicas.
 // Source: torch.optim.SGD and torch.optim.AdamW document the order of operations followed here;
 // Loshchilov & Hutter, "Decoupled weight decay regularization", 2019.
 #include <cmath>
@@ -11,13 +11,13 @@ namespace netcl {
 
 namespace {
 
-// Inputs: param, grad, `states` states, hyper, stats. Outputs: param and the states.
+// Inputs: param, grad, `states` states, hyper, divisor. Outputs: param and the states.
 std::vector<TensorDesc> infer_step(const OpCall& call, size_t states) {
   const Shape& shape = call.in[0].shape;
   NETCL_CHECK(shape.rank() == 1, ErrorCode::kUsage, "needs flat arenas [n]");
   for (size_t i = 0; i < call.in.size(); ++i) {
     const bool arena = i < 2 + states;
-    const Shape wanted = arena ? shape : Shape{8};
+    const Shape wanted = arena ? shape : i == 2 + states ? Shape{8} : Shape{1};
     NETCL_CHECK(call.in[i].dtype == DType::kF32 && call.in[i].shape == wanted, ErrorCode::kUsage,
                 "input ", i, " must be f32", wanted.str(), ", is ", call.in[i].str());
   }
@@ -25,7 +25,7 @@ std::vector<TensorDesc> infer_step(const OpCall& call, size_t states) {
 }
 
 double gradient_of(const std::vector<const HostTensor*>& in, size_t i) {
-  const double denominator = in.back()->data[1];
+  const double denominator = in.back()->data[0];
   return denominator == 0 ? 0 : in[1]->data[i] / denominator;
 }
 
@@ -81,9 +81,9 @@ void add_cases(OpRow& row, size_t states, const std::vector<double>& hyper, doub
     OpCase c;
     c.in.assign(2 + states, {DType::kF32, {n}});
     c.in.push_back({DType::kF32, {8}});
-    c.in.push_back({DType::kF32, {8}});
+    c.in.push_back({DType::kF32, {1}});
     c.low = low;
-    c.fixed = {{2 + states, hyper}, {3 + states, {1.5, denominator, 0, 0, 0, 0, 0, 0}}};
+    c.fixed = {{2 + states, hyper}, {3 + states, {denominator}}};
     row.cases.push_back(c);
   }
 }

@@ -33,7 +33,7 @@ struct Optimizer {
   void check() const;
 
   // "sgd_step" or "adamw_step" (core/ops/rows_optim.cc). Inputs: parameters, gradients, the states,
-  // hyper, stats; outputs: parameters and states.
+  // hyper, divisor; outputs: parameters and states.
   std::string op() const;
   // State arenas, each as long as the parameters and zero at the start: "momentum", or "m" and "v".
   std::vector<std::string> state_names() const;

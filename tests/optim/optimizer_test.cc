@@ -29,7 +29,7 @@ std::vector<double> run_op(const Optimizer& optimizer, double lr) {
   for (size_t s = 0; s < optimizer.num_states(); ++s) {
     state.push_back(r.input({arena, std::vector<double>(kSize, 0.0)}));
   }
-  const ValueId stats = r.input({{DType::kF32, {8}}, {0, kDenominator, 0, 0, 0, 0, 0, 0}});
+  const ValueId divisor = r.input({{DType::kF32, {1}}, {kDenominator}});
   for (int64_t step = 1; step <= kSteps; ++step) {
     std::vector<double> grad;
     for (size_t i = 0; i < kSize; ++i) grad.push_back(kDenominator * gradient(step, i));
@@ -37,7 +37,7 @@ std::vector<double> run_op(const Optimizer& optimizer, double lr) {
     std::vector<ValueId> in = {state[0], r.input({arena, grad})};
     in.insert(in.end(), state.begin() + 1, state.end());
     in.push_back(r.input({{DType::kF32, {8}}, std::vector<double>(h.begin(), h.end())}));
-    in.push_back(stats);
+    in.push_back(divisor);
     state = r.apply(optimizer.op(), in);
   }
   return r.value(state[0]).data;
