@@ -31,15 +31,17 @@ std::vector<bool> dependents(const Recorder& recorder, const std::vector<ValueId
 class Walk {
  public:
   Walk(Recorder& recorder, const std::vector<ValueId>& wanted)
-      : recorder_(recorder), depends_(dependents(recorder, wanted)), grads_(recorder.num_values()) {}
+      : recorder_(recorder),
+        depends_(dependents(recorder, wanted)),
+        grads_(recorder.num_values()) {}
 
   bool depends(ValueId id) const { return depends_[id]; }
   std::optional<ValueId> grad(ValueId id) const { return grads_[id]; }
 
   void add(ValueId id, ValueId grad, const std::string& from) {
-    NETCL_CHECK(recorder_.desc(grad) == recorder_.desc(id), ErrorCode::kInternal, "gradient rule of ",
-                from, " returned ", recorder_.desc(grad).str(), " for an input ",
-                recorder_.desc(id).str());
+    NETCL_CHECK(recorder_.desc(grad) == recorder_.desc(id), ErrorCode::kInternal,
+                "gradient rule of ", from, " returned ", recorder_.desc(grad).str(),
+                " for an input ", recorder_.desc(id).str());
     grads_[id] = grads_[id] ? recorder_.call("add", {*grads_[id], grad}) : grad;
   }
 
@@ -59,10 +61,11 @@ class Walk {
     }
     if (!reached || !any) return;
     NETCL_CHECK(node.op->gradient != nullptr, ErrorCode::kUsage, "gradients: op ", node.op->name,
-                " (node ", index, ") lies between a wanted value and the output and is not differentiable");
+                " (node ", index,
+                ") lies between a wanted value and the output and is not differentiable");
     const Grads dx = node.op->gradient({recorder_, node, dy, needed});
-    NETCL_CHECK(dx.size() == node.in.size(), ErrorCode::kInternal, "gradient rule of ", node.op->name,
-                " returned ", dx.size(), " entries for ", node.in.size(), " inputs");
+    NETCL_CHECK(dx.size() == node.in.size(), ErrorCode::kInternal, "gradient rule of ",
+                node.op->name, " returned ", dx.size(), " entries for ", node.in.size(), " inputs");
     for (size_t i = 0; i < dx.size(); ++i) {
       if (needed[i] && dx[i]) add(node.in[i], *dx[i], node.op->name);
     }
@@ -82,8 +85,8 @@ std::vector<std::optional<ValueId>> gradients(Recorder& recorder, ValueId output
   NETCL_CHECK(output < recorder.num_values(), ErrorCode::kUsage, "gradients: output ", output,
               " is not of this recorder, which holds ", recorder.num_values());
   const TensorDesc desc = recorder.desc(output);
-  NETCL_CHECK(desc.dtype == DType::kF32, ErrorCode::kUsage, "gradients: the output must be f32, is ",
-              desc.str());
+  NETCL_CHECK(desc.dtype == DType::kF32, ErrorCode::kUsage,
+              "gradients: the output must be f32, is ", desc.str());
   const size_t num_nodes = recorder.nodes().size();
   Walk walk(recorder, wanted);
   if (seed) {

@@ -18,7 +18,8 @@ double draw(uint64_t seed, uint32_t stream, uint64_t e) {
 
 double to_f32(double x) { return static_cast<double>(static_cast<float>(x)); }
 
-HostTensor draw_tensor(const TensorDesc& desc, double low, double high, uint64_t seed, uint32_t stream) {
+HostTensor draw_tensor(const TensorDesc& desc, double low, double high, uint64_t seed,
+                       uint32_t stream) {
   HostTensor t{desc, std::vector<double>(static_cast<size_t>(desc.shape.num_elements()))};
   for (size_t e = 0; e < t.data.size(); ++e) {
     const double x = low + (high - low) * draw(seed, stream, e);
@@ -34,7 +35,9 @@ std::vector<HostTensor> case_inputs(const OpCase& c, uint64_t seed) {
   for (size_t i = 0; i < c.in.size(); ++i) {
     const TensorDesc& desc = c.in[i];
     const bool real = desc.dtype == DType::kF32;
-    const double high = real ? c.high : i < c.int_high.size() ? static_cast<double>(c.int_high[i]) : 0;
+    const double high = real                    ? c.high
+                        : i < c.int_high.size() ? static_cast<double>(c.int_high[i])
+                                                : 0;
     out.push_back(draw_tensor(desc, real ? c.low : 0, high, seed, static_cast<uint32_t>(i)));
   }
   for (const auto& [i, values] : c.fixed) {

@@ -86,9 +86,8 @@ std::vector<int64_t> broadcast_strides(const OpCall& call, const Shape& out, siz
 void elementwise_facts(const OpCall& call, const StrideRule& strides, Attrs& facts) {
   const TensorDesc out = call.row.infer(call)[0];
   const std::vector<double> p = parameter_values(call);
-  const bool any_float = std::any_of(call.in.begin(), call.in.end(), [](const TensorDesc& d) {
-    return d.dtype == DType::kF32;
-  });
+  const bool any_float = std::any_of(call.in.begin(), call.in.end(),
+                                     [](const TensorDesc& d) { return d.dtype == DType::kF32; });
   facts.set("expr", call.row.expression);
   facts.set("ctype", std::string(any_float ? "float" : "int"));
   facts.set("p0", p[0]);
@@ -104,8 +103,9 @@ void elementwise_facts(const OpCall& call, const StrideRule& strides, Attrs& fac
   if (dense) return;
   facts.set("dims", right_aligned(pattern.dims, 1));
   for (size_t i = 0; i < 3; ++i) {
-    facts.set("strides" + std::to_string(i),
-              right_aligned(i < pattern.strides.size() ? pattern.strides[i] : std::vector<int64_t>{}, 0));
+    facts.set(
+        "strides" + std::to_string(i),
+        right_aligned(i < pattern.strides.size() ? pattern.strides[i] : std::vector<int64_t>{}, 0));
   }
 }
 
@@ -180,9 +180,12 @@ std::vector<OpCase> pair_cases(double low, double high, const std::string& note,
 
 std::vector<OpCase> binary_cases(double low, double high, const std::string& note) {
   const std::vector<std::pair<Shape, Shape>> shapes = {
-      {{1}, {1}},         {{}, {2, 3}},       {{7}, {7}},          {{13, 17}, {17}},
-      {{5, 1}, {1, 3}},   {{3, 1, 5}, {4, 1}}, {{17}, {2, 3, 17}}, {{2, 3, 4, 5}, {3, 1, 5}},
-      {{0, 3}, {3}},      {{1}, {0}},         {{1031}, {1031}},   {{1, 1, 1, 1, 2, 1, 3, 1}, {2, 1, 5}}};
+      {{1}, {1}},         {{}, {2, 3}},
+      {{7}, {7}},         {{13, 17}, {17}},
+      {{5, 1}, {1, 3}},   {{3, 1, 5}, {4, 1}},
+      {{17}, {2, 3, 17}}, {{2, 3, 4, 5}, {3, 1, 5}},
+      {{0, 3}, {3}},      {{1}, {0}},
+      {{1031}, {1031}},   {{1, 1, 1, 1, 2, 1, 3, 1}, {2, 1, 5}}};
   std::vector<OpCase> out;
   for (const auto& [a, b] : shapes) out.push_back(make_case({a, b}, low, high, {}, note));
   return out;

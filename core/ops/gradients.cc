@@ -10,7 +10,8 @@ ValueId reduce_to(Recorder& recorder, ValueId grad, Shape target) {
   const size_t extra = from.rank() - target.rank();
   std::vector<int64_t> axes;
   for (size_t i = 0; i < from.rank(); ++i) {
-    if (i < extra || (target[i - extra] == 1 && from[i] != 1)) axes.push_back(static_cast<int64_t>(i));
+    if (i < extra || (target[i - extra] == 1 && from[i] != 1))
+      axes.push_back(static_cast<int64_t>(i));
   }
   ValueId out = grad;
   if (!axes.empty()) out = reduce(recorder, "sum", grad, axes, true);

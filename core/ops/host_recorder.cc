@@ -11,16 +11,16 @@ ValueId HostRecorder::input(HostTensor tensor) {
   NETCL_CHECK(!tensor.desc.shape.symbolic(), ErrorCode::kUsage, "host input ", tensor.desc.str(),
               " needs a concrete shape; use Shape::with_batch");
   NETCL_CHECK(static_cast<int64_t>(tensor.data.size()) == tensor.desc.shape.num_elements(),
-              ErrorCode::kUsage, "host input ", tensor.desc.str(), " was given ", tensor.data.size(),
-              " elements");
+              ErrorCode::kUsage, "host input ", tensor.desc.str(), " was given ",
+              tensor.data.size(), " elements");
   const ValueId id = add_value(tensor.desc);
   values_.push_back(std::move(tensor));
   return id;
 }
 
 const HostTensor& HostRecorder::value(ValueId id) const {
-  NETCL_CHECK(id < values_.size(), ErrorCode::kUsage, "value ", id, " is not of this recorder, which holds ",
-              values_.size());
+  NETCL_CHECK(id < values_.size(), ErrorCode::kUsage, "value ", id,
+              " is not of this recorder, which holds ", values_.size());
   return values_[id];
 }
 

@@ -1,5 +1,5 @@
-// HostRecorder: runs every op as it is recorded, by its double-precision reference. It is the oracle
-// of the tests and of the conformance kit; every value is kept until the recorder goes.
+// HostRecorder: runs every op as it is recorded, by its double-precision reference. It is the
+// oracle of the tests and of the conformance kit; every value is kept until the recorder goes.
 // Threads: one per recorder.
 #ifndef NETCL_CORE_OPS_HOST_RECORDER_H_
 #define NETCL_CORE_OPS_HOST_RECORDER_H_

@@ -86,7 +86,7 @@ struct OpRow {
 const std::vector<OpRow>& op_table();
 // Errors: kUsage with the nearest name.
 const OpRow& find_op(const std::string& name);
-// The attributes with the row's defaults filled in, in the row's order; a number given as an integer
+// The attributes with defaults filled in, in the row's order; a number given as an integer
 // and a shape given as a list of integers take the kind that the row wants.
 // Errors: kUsage for an unknown key (with the nearest name) or a missing one.
 Attrs complete_attrs(const OpRow& row, const Attrs& attrs);

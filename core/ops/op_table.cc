@@ -60,16 +60,16 @@ void check_case(const OpRow& row, const OpCase& c, size_t number) {
     NETCL_CHECK(c.in.size() >= row.min_in && c.in.size() <= row.max_in, ErrorCode::kInternal,
                 "it has ", c.in.size(), " inputs");
     for (size_t i = 0; i < c.in.size(); ++i) {
-      const bool fixed = std::any_of(c.fixed.begin(), c.fixed.end(),
-                                     [i](const auto& f) { return f.first == i; });
-      NETCL_CHECK(c.in[i].dtype == DType::kF32 || fixed ||
-                      (i < c.int_high.size() && c.int_high[i] > 0),
-                  ErrorCode::kInternal, "integer input ", i, " has no int_high");
+      const bool fixed =
+          std::any_of(c.fixed.begin(), c.fixed.end(), [i](const auto& f) { return f.first == i; });
+      NETCL_CHECK(
+          c.in[i].dtype == DType::kF32 || fixed || (i < c.int_high.size() && c.int_high[i] > 0),
+          ErrorCode::kInternal, "integer input ", i, " has no int_high");
     }
     for (const auto& [i, values] : c.fixed) {
-      NETCL_CHECK(i < c.in.size() &&
-                      static_cast<int64_t>(values.size()) == c.in[i].shape.num_elements(),
-                  ErrorCode::kInternal, "the fixed values of input ", i, " do not fit it");
+      NETCL_CHECK(
+          i < c.in.size() && static_cast<int64_t>(values.size()) == c.in[i].shape.num_elements(),
+          ErrorCode::kInternal, "the fixed values of input ", i, " do not fit it");
     }
     const Attrs attrs = complete_attrs(row, c.attrs);
     const OpCall call{row, c.in, attrs};
@@ -77,8 +77,8 @@ void check_case(const OpRow& row, const OpCase& c, size_t number) {
     NETCL_CHECK(row.aliases.empty() || row.aliases.size() == outputs, ErrorCode::kInternal,
                 "aliases name ", row.aliases.size(), " of ", outputs, " outputs");
   } catch (const Error& e) {
-    fail(ErrorCode::kInternal, "op table: case ", number, " of row \"", row.name, "\": ",
-         e.message());
+    fail(ErrorCode::kInternal, "op table: case ", number, " of row \"", row.name,
+         "\": ", e.message());
   }
 }
 
@@ -111,7 +111,8 @@ Attrs complete_attrs(const OpRow& row, const Attrs& attrs) {
     const auto given = std::find_if(attrs.items().begin(), attrs.items().end(),
                                     [&rule](const auto& item) { return item.first == rule.key; });
     if (given == attrs.items().end()) {
-      NETCL_CHECK(rule.def.has_value(), ErrorCode::kUsage, "attribute \"", rule.key, "\" is missing");
+      NETCL_CHECK(rule.def.has_value(), ErrorCode::kUsage, "attribute \"", rule.key,
+                  "\" is missing");
       out.set(rule.key, *rule.def);
       continue;
     }

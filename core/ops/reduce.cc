@@ -39,7 +39,9 @@ ReduceSpan span_of(const Shape& shape, const std::vector<int64_t>& axes) {
   if (axes.empty()) return span;
   for (size_t d = 0; d < shape.rank(); ++d) {
     const auto axis = static_cast<int64_t>(d);
-    int64_t& part = axis < axes.front() ? span.outer : axis > axes.back() ? span.inner : span.reduce;
+    int64_t& part = axis < axes.front()  ? span.outer
+                    : axis > axes.back() ? span.inner
+                                         : span.reduce;
     part *= shape[d];
   }
   return span;
@@ -65,7 +67,8 @@ void span_facts(const ReduceSpan& span, Attrs& facts) {
 
 namespace {
 
-Attrs reduce_attrs(const std::string& op, std::vector<int64_t> axes, bool keep, int64_t correction) {
+Attrs reduce_attrs(const std::string& op, std::vector<int64_t> axes, bool keep,
+                   int64_t correction) {
   Attrs attrs{{"axes", std::move(axes)}, {"keep", int64_t{keep}}};
   if (op == "var") attrs.set("correction", correction);
   return attrs;

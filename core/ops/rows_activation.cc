@@ -1,5 +1,6 @@
 // Rows of the activations and of their backward ops. relu, tanh and sigmoid take the gradient from
-// the output y, so that x need not be kept; the others from x. Backward ops take (dy, y) or (dy, x).
+// the output y, so that x need not be kept; the others from x. Backward ops take (dy, y) or (dy,
+// x).
 #include <cmath>
 
 #include "core/ops/elementwise.h"
@@ -12,9 +13,9 @@ namespace {
 
 using Eval = double (*)(const double*, const double*);
 
-constexpr double kSqrtHalf = 0.70710678118654752440;      // 1 / sqrt(2)
-constexpr double kInvSqrt2Pi = 0.39894228040143267794;    // 1 / sqrt(2 pi)
-constexpr double kSqrt2OverPi = 0.79788456080286535588;   // sqrt(2 / pi)
+constexpr double kSqrtHalf = 0.70710678118654752440;     // 1 / sqrt(2)
+constexpr double kInvSqrt2Pi = 0.39894228040143267794;   // 1 / sqrt(2 pi)
+constexpr double kSqrt2OverPi = 0.79788456080286535588;  // sqrt(2 / pi)
 constexpr double kGeluCubic = 0.044715;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -90,14 +91,13 @@ void add_parameter_rows(std::vector<OpRow>& rows) {
   leaky.note = kKink;
   add_activation(rows, leaky);
 
-  Activation elu{"elu", "(x0 > 0.0f ? x0 : p0 * expm1(x0))",
-                 [](const double* x, const double* p) {
-                   return x[0] > 0 ? x[0] : p[0] * std::expm1(x[0]);
-                 },
-                 "(x1 > 0.0f ? x0 : x0 * p0 * exp(x1))",
-                 [](const double* x, const double* p) {
-                   return x[1] > 0 ? x[0] : x[0] * p[0] * std::exp(x[1]);
-                 }};
+  Activation elu{
+      "elu", "(x0 > 0.0f ? x0 : p0 * expm1(x0))",
+      [](const double* x, const double* p) { return x[0] > 0 ? x[0] : p[0] * std::expm1(x[0]); },
+      "(x1 > 0.0f ? x0 : x0 * p0 * exp(x1))",
+      [](const double* x, const double* p) {
+        return x[1] > 0 ? x[0] : x[0] * p[0] * std::exp(x[1]);
+      }};
   elu.attrs = {{"alpha", 1.0}};
   elu.case_attrs = {{"alpha", 0.75}};
   elu.note = kKink;
@@ -107,31 +107,30 @@ void add_parameter_rows(std::vector<OpRow>& rows) {
 // Source: Hendrycks & Gimpel, "Gaussian Error Linear Units", 2016 (exact form and tanh form).
 void add_gelu_rows(std::vector<OpRow>& rows) {
   add_activation(
-      rows, {"gelu", "(0.5f * x0 * (1.0f + erf(x0 * 0.70710678f)))",
-             [](const double* x, const double*) {
-               return 0.5 * x[0] * (1 + std::erf(x[0] * kSqrtHalf));
-             },
-             "(x0 * (0.5f * (1.0f + erf(x1 * 0.70710678f)) + x1 * 0.39894228f * exp(-0.5f * x1 * x1)))",
-             [](const double* x, const double*) {
-               const double cdf = 0.5 * (1 + std::erf(x[1] * kSqrtHalf));
-               return x[0] * (cdf + x[1] * kInvSqrt2Pi * std::exp(-0.5 * x[1] * x[1]));
-             }});
+      rows,
+      {"gelu", "(0.5f * x0 * (1.0f + erf(x0 * 0.70710678f)))",
+       [](const double* x, const double*) { return 0.5 * x[0] * (1 + std::erf(x[0] * kSqrtHalf)); },
+       "(x0 * (0.5f * (1.0f + erf(x1 * 0.70710678f)) + x1 * 0.39894228f * exp(-0.5f * x1 * x1)))",
+       [](const double* x, const double*) {
+         const double cdf = 0.5 * (1 + std::erf(x[1] * kSqrtHalf));
+         return x[0] * (cdf + x[1] * kInvSqrt2Pi * std::exp(-0.5 * x[1] * x[1]));
+       }});
   const std::string t = "tanh(0.79788456f * (x1 + 0.044715f * x1 * x1 * x1))";
   add_activation(
-      rows, {"gelu_tanh",
-             "(0.5f * x0 * (1.0f + tanh(0.79788456f * (x0 + 0.044715f * x0 * x0 * x0))))",
-             [](const double* x, const double*) {
-               const double u = kSqrt2OverPi * (x[0] + kGeluCubic * x[0] * x[0] * x[0]);
-               return 0.5 * x[0] * (1 + std::tanh(u));
-             },
-             "(x0 * 0.5f * (1.0f + " + t + ") * (1.0f + x1 * (1.0f - " + t +
-                 ") * 0.79788456f * (1.0f + 0.134145f * x1 * x1)))",
-             [](const double* x, const double*) {
-               const double u = kSqrt2OverPi * (x[1] + kGeluCubic * x[1] * x[1] * x[1]);
-               const double th = std::tanh(u);
-               const double du = kSqrt2OverPi * (1 + 3 * kGeluCubic * x[1] * x[1]);
-               return x[0] * 0.5 * ((1 + th) + x[1] * (1 - th * th) * du);
-             }});
+      rows,
+      {"gelu_tanh", "(0.5f * x0 * (1.0f + tanh(0.79788456f * (x0 + 0.044715f * x0 * x0 * x0))))",
+       [](const double* x, const double*) {
+         const double u = kSqrt2OverPi * (x[0] + kGeluCubic * x[0] * x[0] * x[0]);
+         return 0.5 * x[0] * (1 + std::tanh(u));
+       },
+       "(x0 * 0.5f * (1.0f + " + t + ") * (1.0f + x1 * (1.0f - " + t +
+           ") * 0.79788456f * (1.0f + 0.134145f * x1 * x1)))",
+       [](const double* x, const double*) {
+         const double u = kSqrt2OverPi * (x[1] + kGeluCubic * x[1] * x[1] * x[1]);
+         const double th = std::tanh(u);
+         const double du = kSqrt2OverPi * (1 + 3 * kGeluCubic * x[1] * x[1]);
+         return x[0] * 0.5 * ((1 + th) + x[1] * (1 - th * th) * du);
+       }});
 }
 
 void add_smooth_rows(std::vector<OpRow>& rows) {

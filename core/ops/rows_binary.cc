@@ -1,5 +1,5 @@
-// Rows of the elementwise ops with two or three inputs. All broadcast; gradients are summed back over
-// the stretched axes.
+// Rows of the elementwise ops with two or three inputs. All broadcast; gradients are summed back
+// over the stretched axes.
 #include <cmath>
 
 #include "core/base/error.h"
@@ -135,8 +135,9 @@ void add_compare_rows(std::vector<OpRow>& rows) {
   small.int_high = {3, 3};
   cases.push_back(small);
   rows.push_back(binary(
-      "equal", "(x0 == x1)", [](const double* x, const double*) { return x[0] == x[1] ? 1.0 : 0.0; },
-      nullptr, cases, ElementwiseType::kCompare));
+      "equal", "(x0 == x1)",
+      [](const double* x, const double*) { return x[0] == x[1] ? 1.0 : 0.0; }, nullptr, cases,
+      ElementwiseType::kCompare));
   rows.push_back(binary(
       "less", "(x0 < x1)", [](const double* x, const double*) { return x[0] < x[1] ? 1.0 : 0.0; },
       nullptr, cases, ElementwiseType::kCompare));
@@ -156,9 +157,10 @@ void add_where_row(std::vector<OpRow>& rows) {
                          [](const GradCall& c) {
                            return c.recorder.call("where", {c.node.in[0], zero(c), dy0(c)});
                          }});
-  const std::vector<std::vector<Shape>> shapes = {
-      {{1}, {1}, {1}},       {{7}, {7}, {7}},          {{3, 5}, {}, {5}}, {{5, 1}, {1, 3}, {5, 3}},
-      {{4, 1}, {3, 1, 5}, {}}, {{0, 3}, {0, 3}, {1, 3}}, {{1031}, {1031}, {1031}}};
+  const std::vector<std::vector<Shape>> shapes = {{{1}, {1}, {1}},         {{7}, {7}, {7}},
+                                                  {{3, 5}, {}, {5}},       {{5, 1}, {1, 3}, {5, 3}},
+                                                  {{4, 1}, {3, 1, 5}, {}}, {{0, 3}, {0, 3}, {1, 3}},
+                                                  {{1031}, {1031}, {1031}}};
   for (const std::vector<Shape>& s : shapes) {
     OpCase c;
     c.in = {{DType::kU8, s[0]}, {DType::kF32, s[1]}, {DType::kF32, s[2]}};

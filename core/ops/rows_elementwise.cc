@@ -52,7 +52,9 @@ void add_number_rows(std::vector<OpRow>& rows) {
       ElementwiseType::kNumber));
   rows.push_back(unary(
       "sign", "(x0 > 0 ? 1 : (x0 < 0 ? -1 : 0))",
-      [](const double* x, const double*) { return x[0] > 0 ? 1.0 : x[0] < 0 ? -1.0 : 0.0; },
+      [](const double* x, const double*) { return x[0] > 0   ? 1.0
+                                                  : x[0] < 0 ? -1.0
+                                                             : 0.0; },
       // Constant on both sides of 0: nothing flows back.
       [](const GradCall&) -> Grads { return {std::nullopt}; },
       with_integers(unary_cases(-2, 2, "the step at 0 is a point that random values miss")),
@@ -113,7 +115,8 @@ void add_parameter_rows(std::vector<OpRow>& rows) {
   scale.cases.push_back(unary_cases(-2, 2)[2]);
   rows.push_back(elementwise_row(std::move(scale)));
 
-  const std::vector<AttrRule> limits = {{"min", -3.4028234663852886e38}, {"max", 3.4028234663852886e38}};
+  const std::vector<AttrRule> limits = {{"min", -3.4028234663852886e38},
+                                        {"max", 3.4028234663852886e38}};
   const Attrs narrow{{"min", -0.5}, {"max", 0.75}};
   const std::string note = "the kinks at the limits are points that random values miss";
   ElementwiseSpec clamp;

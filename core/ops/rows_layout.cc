@@ -21,7 +21,9 @@ OpRow strided_row(const std::string& name, const AttrRule& attr, const StrideRul
   row.family = "elementwise";
   row.expression = "x0";
   row.attrs = {attr};
-  row.facts = [strides](const OpCall& call, Attrs& facts) { elementwise_facts(call, strides, facts); };
+  row.facts = [strides](const OpCall& call, Attrs& facts) {
+    elementwise_facts(call, strides, facts);
+  };
   row.reference = [strides](const OpCall& call, const std::vector<const HostTensor*>& in,
                             std::vector<HostTensor>& out) {
     elementwise_reference(call, strides, same, in, out);
@@ -41,9 +43,10 @@ OpRow broadcast_row() {
   row.gradient = [](const GradCall& c) -> Grads {
     return {reduce_to(c.recorder, dy0(c), c.in_desc(0).shape)};
   };
-  const std::vector<std::pair<Shape, Shape>> shapes = {
-      {{1}, {1}},        {{}, {7}},          {{1}, {1031}},      {{17}, {13, 17}},
-      {{5, 1}, {5, 3}},  {{3, 1, 5}, {2, 3, 4, 5}}, {{1, 3}, {0, 3}}, {{7}, {7}}};
+  const std::vector<std::pair<Shape, Shape>> shapes = {{{1}, {1}},       {{}, {7}},
+                                                       {{1}, {1031}},    {{17}, {13, 17}},
+                                                       {{5, 1}, {5, 3}}, {{3, 1, 5}, {2, 3, 4, 5}},
+                                                       {{1, 3}, {0, 3}}, {{7}, {7}}};
   for (const auto& [from, to] : shapes) {
     OpCase c;
     c.in = {{DType::kF32, from}};
@@ -64,13 +67,14 @@ std::vector<int64_t> permutation(const OpCall& call) {
   const std::vector<int64_t>& axes = call.attrs.integers("axes");
   const auto rank = static_cast<int64_t>(call.in[0].shape.rank());
   std::vector<bool> seen(static_cast<size_t>(rank));
-  NETCL_CHECK(static_cast<int64_t>(axes.size()) == rank, ErrorCode::kUsage, "axes names ", axes.size(),
-              " axes of ", rank);
+  NETCL_CHECK(static_cast<int64_t>(axes.size()) == rank, ErrorCode::kUsage, "axes names ",
+              axes.size(), " axes of ", rank);
   std::vector<int64_t> out;
   for (int64_t axis : axes) {
     NETCL_CHECK(axis >= -rank && axis < rank, ErrorCode::kUsage, "axis ", axis, " is out of range");
     if (axis < 0) axis += rank;
-    NETCL_CHECK(!seen[static_cast<size_t>(axis)], ErrorCode::kUsage, "axis ", axis, " is named twice");
+    NETCL_CHECK(!seen[static_cast<size_t>(axis)], ErrorCode::kUsage, "axis ", axis,
+                " is named twice");
     seen[static_cast<size_t>(axis)] = true;
     out.push_back(axis);
   }
@@ -105,9 +109,16 @@ OpRow permute_row() {
     return {c.recorder.call("permute", {dy0(c)}, {{"axes", inverse}})};
   };
   const std::vector<std::pair<Shape, std::vector<int64_t>>> shapes = {
-      {{1}, {0}},          {{}, {}},              {{3, 5}, {1, 0}},          {{13, 17}, {0, 1}},
-      {{2, 3, 5}, {2, 0, 1}}, {{2, 3, 4, 5}, {0, -1, 1, 2}}, {{0, 3}, {1, 0}}, {{7, 1, 3}, {1, 2, 0}},
-      {{2, 1, 2, 3, 1, 2, 2, 2}, {7, 5, 3, 1, 0, 2, 4, 6}}, {{31, 37}, {1, 0}}};
+      {{1}, {0}},
+      {{}, {}},
+      {{3, 5}, {1, 0}},
+      {{13, 17}, {0, 1}},
+      {{2, 3, 5}, {2, 0, 1}},
+      {{2, 3, 4, 5}, {0, -1, 1, 2}},
+      {{0, 3}, {1, 0}},
+      {{7, 1, 3}, {1, 2, 0}},
+      {{2, 1, 2, 3, 1, 2, 2, 2}, {7, 5, 3, 1, 0, 2, 4, 6}},
+      {{31, 37}, {1, 0}}};
   for (const auto& [shape, axes] : shapes) {
     OpCase c;
     c.in = {{DType::kF32, shape}};
@@ -149,8 +160,9 @@ OpRow reshape_row() {
     const Shape& to = call.attrs.shape("shape");
     const Count a = count_of(call.in[0].shape), b = count_of(to);
     const bool fits = a.coefficient == b.coefficient && (a.power == b.power || a.coefficient == 0);
-    NETCL_CHECK(fits, ErrorCode::kUsage, "shape ", call.in[0].shape.str(), " does not hold as many elements as ",
-                to.str(), " (in a shape B is the batch size, written -1)");
+    NETCL_CHECK(fits, ErrorCode::kUsage, "shape ", call.in[0].shape.str(),
+                " does not hold as many elements as ", to.str(),
+                " (in a shape B is the batch size, written -1)");
     return {{call.in[0].dtype, to}};
   };
   row.gradient = [](const GradCall& c) -> Grads {
@@ -184,7 +196,8 @@ OpRow full_row() {
                      std::vector<HostTensor>& out) {
     std::fill(out[0].data.begin(), out[0].data.end(), call.attrs.number("value"));
   };
-  for (const Shape& shape : {Shape{}, Shape{1}, Shape{7}, Shape{13, 17}, Shape{0, 3}, Shape{1031}}) {
+  for (const Shape& shape :
+       {Shape{}, Shape{1}, Shape{7}, Shape{13, 17}, Shape{0, 3}, Shape{1031}}) {
     OpCase c;
     c.attrs = {{"shape", shape}, {"value", 1.5}};
     row.cases.push_back(c);

@@ -38,9 +38,9 @@ std::vector<TensorDesc> infer_matmul(const OpCall& call) {
   }
   const Sizes s = sizes_of(call);
   NETCL_CHECK(s.k == s.k_of_b, ErrorCode::kUsage, "inner dimensions differ: a has ",
-              Shape{s.k}.str(), ", b has ", Shape{s.k_of_b}.str(), " (transpose_a=",
-              call.attrs.integer("transpose_a"), " transpose_b=",
-              call.attrs.integer("transpose_b"), ")");
+              Shape{s.k}.str(), ", b has ", Shape{s.k_of_b}.str(),
+              " (transpose_a=", call.attrs.integer("transpose_a"),
+              " transpose_b=", call.attrs.integer("transpose_b"), ")");
   if (call.in.size() == 3) {
     NETCL_CHECK((call.in[2].shape == Shape{s.n}), ErrorCode::kUsage, "the bias must have shape ",
                 Shape{s.n}.str(), ", has ", call.in[2].shape.str());
@@ -101,7 +101,8 @@ void matmul_reference(const OpCall& call, const std::vector<const HostTensor*>& 
     for (int64_t n = 0; n < s.n; ++n) {
       double z = 0;
       for (int64_t k = 0; k < s.k; ++k) {
-        z += (ta ? at(*in[0], k, m) : at(*in[0], m, k)) * (tb ? at(*in[1], n, k) : at(*in[1], k, n));
+        z +=
+            (ta ? at(*in[0], k, m) : at(*in[0], m, k)) * (tb ? at(*in[1], n, k) : at(*in[1], k, n));
       }
       if (in.size() == 3) z += in[2]->data[static_cast<size_t>(n)];
       out[0].data[static_cast<size_t>(m * s.n + n)] = activate(activation, z);
@@ -112,16 +113,19 @@ void matmul_reference(const OpCall& call, const std::vector<const HostTensor*>& 
 OpCase matmul_case(int64_t m, int64_t n, int64_t k, bool ta, bool tb, bool bias,
                    const std::string& activation) {
   OpCase c;
-  c.in = {{DType::kF32, ta ? Shape{k, m} : Shape{m, k}}, {DType::kF32, tb ? Shape{n, k} : Shape{k, n}}};
+  c.in = {{DType::kF32, ta ? Shape{k, m} : Shape{m, k}},
+          {DType::kF32, tb ? Shape{n, k} : Shape{k, n}}};
   if (bias) c.in.push_back({DType::kF32, {n}});
-  c.attrs = {{"transpose_a", int64_t{ta}}, {"transpose_b", int64_t{tb}}, {"activation", activation}};
+  c.attrs = {
+      {"transpose_a", int64_t{ta}}, {"transpose_b", int64_t{tb}}, {"activation", activation}};
   if (activation == "relu") c.note = "the kink at 0 is a point that random values miss";
   return c;
 }
 
 std::vector<OpCase> matmul_cases() {
   std::vector<OpCase> cases;
-  const std::vector<std::vector<int64_t>> sizes = {{1, 1, 1}, {3, 5, 7}, {17, 13, 31}, {64, 10, 64}};
+  const std::vector<std::vector<int64_t>> sizes = {
+      {1, 1, 1}, {3, 5, 7}, {17, 13, 31}, {64, 10, 64}};
   for (const auto& s : sizes) {
     for (const bool ta : {false, true}) {
       for (const bool tb : {false, true}) {
@@ -149,7 +153,9 @@ void add_matmul_rows(std::vector<OpRow>& rows) {
   row.name = "matmul";
   row.min_in = 2;
   row.max_in = 3;
-  row.attrs = {{"transpose_a", int64_t{0}}, {"transpose_b", int64_t{0}}, {"activation", std::string("none")}};
+  row.attrs = {{"transpose_a", int64_t{0}},
+               {"transpose_b", int64_t{0}},
+               {"activation", std::string("none")}};
   row.infer = infer_matmul;
   row.facts = matmul_facts;
   row.gradient = matmul_gradient;

@@ -30,7 +30,8 @@ double gradient_of(const std::vector<const HostTensor*>& in, size_t i) {
 }
 
 // hyper: lr, momentum, dampening, weight decay, nesterov, first step.
-void sgd_reference(const OpCall&, const std::vector<const HostTensor*>& in, std::vector<HostTensor>& out) {
+void sgd_reference(const OpCall&, const std::vector<const HostTensor*>& in,
+                   std::vector<HostTensor>& out) {
   const std::vector<double>& h = in[3]->data;
   const double lr = h[0], momentum = h[1], dampening = h[2], decay = h[3];
   const bool nesterov = h[4] != 0, first = h[5] != 0;
@@ -48,7 +49,8 @@ void sgd_reference(const OpCall&, const std::vector<const HostTensor*>& in, std:
 }
 
 // hyper: lr, beta1, beta2, epsilon, weight decay, 1 - beta1^t, 1 - beta2^t.
-void adamw_reference(const OpCall&, const std::vector<const HostTensor*>& in, std::vector<HostTensor>& out) {
+void adamw_reference(const OpCall&, const std::vector<const HostTensor*>& in,
+                     std::vector<HostTensor>& out) {
   const std::vector<double>& h = in[4]->data;
   const double lr = h[0], beta1 = h[1], beta2 = h[2], epsilon = h[3], decay = h[4];
   const double correction1 = h[5], correction2 = h[6];
@@ -97,9 +99,9 @@ void add_optim_rows(std::vector<OpRow>& rows) {
   add_cases(sgd, 1, {0.1, 0, 0, 0.01, 0, 1, 0, 0}, 3, -1);       // weight decay, a denominator
   add_cases(sgd, 1, {0.1, 0.9, 0.25, 0.01, 0, 1, 0, 0}, 3, -1);  // first step: no dampening
   add_cases(sgd, 1, {0.1, 0.9, 0.25, 0.01, 0, 0, 0, 0}, 3, -1);
-  add_cases(sgd, 1, {0.1, 0.9, 0, 0.01, 1, 1, 0, 0}, 3, -1);     // nesterov
+  add_cases(sgd, 1, {0.1, 0.9, 0, 0.01, 1, 1, 0, 0}, 3, -1);  // nesterov
   add_cases(sgd, 1, {0.1, 0.9, 0, 0.01, 1, 0, 0, 0}, 3, -1);
-  add_cases(sgd, 1, {0.1, 0.9, 0, 0.01, 1, 0, 0, 0}, 0, -1);     // nobody had a sample
+  add_cases(sgd, 1, {0.1, 0.9, 0, 0.01, 1, 0, 0, 0}, 0, -1);  // nobody had a sample
   rows.push_back(std::move(sgd));
 
   OpRow adamw = step_row("adamw_step", 2);

@@ -1,5 +1,6 @@
-// Row of dropout. Which elements are kept depends on the seed, the step, the stream and the position
-// in the global batch alone (kernels/README.md), so any split of a batch keeps the same ones.
+// Row of dropout. Which elements are kept depends on the seed, the step, the stream and the
+// position in the global batch alone (kernels/README.md), so any split of a batch keeps the same
+// ones.
 #include "core/base/error.h"
 #include "core/ops/gradients.h"
 #include "core/ops/reference/philox.h"
@@ -29,12 +30,15 @@ void dropout_reference(const OpCall& call, const std::vector<const HostTensor*>&
                        std::vector<HostTensor>& out) {
   const double p = call.attrs.number("p");
   const auto stream = static_cast<uint32_t>(call.attrs.integer("stream"));
-  const auto state = [&in](size_t i) { return static_cast<uint32_t>(static_cast<int32_t>(in[1]->data[i])); };
+  const auto state = [&in](size_t i) {
+    return static_cast<uint32_t>(static_cast<int32_t>(in[1]->data[i]));
+  };
   const auto row = static_cast<uint64_t>(row_size(call.in[0].shape));
   const uint64_t first = static_cast<uint64_t>(state(3)) * row;
   for (size_t i = 0; i < out[0].data.size(); ++i) {
     const uint64_t e = first + i, q = e / 4;
-    const PhiloxCounter counter{static_cast<uint32_t>(q), static_cast<uint32_t>(q >> 32), state(2), stream};
+    const PhiloxCounter counter{static_cast<uint32_t>(q), static_cast<uint32_t>(q >> 32), state(2),
+                                stream};
     const double u = philox_uniform(philox4x32(counter, {state(0), state(1)})[e % 4]);
     // Compared as f32, like the kernels do, so that both keep the same elements.
     out[0].data[i] = u >= static_cast<double>(static_cast<float>(p)) ? in[0]->data[i] / (1 - p) : 0;
@@ -47,7 +51,8 @@ std::vector<OpCase> dropout_cases() {
   const std::vector<double> later = {7, 0, 99, 5, 0, 0, 0, 0};
   // Sample 2147483647 of the global batch: element indices beyond 32 bits.
   const std::vector<double> far = {7, 1, 2, 2147483647, 0, 0, 0, 0};
-  const auto add = [&cases](const Shape& shape, double p, int64_t stream, const std::vector<double>& state) {
+  const auto add = [&cases](const Shape& shape, double p, int64_t stream,
+                            const std::vector<double>& state) {
     OpCase c;
     c.in = {{DType::kF32, shape}, {DType::kI32, {8}}};
     c.attrs = {{"p", p}, {"stream", stream}};

@@ -18,7 +18,8 @@ using Line = double (*)(const double* x, size_t count, size_t step, const Attrs&
 
 bool keep_of(const Attrs& attrs) {
   const int64_t keep = attrs.integer("keep");
-  NETCL_CHECK(keep == 0 || keep == 1, ErrorCode::kUsage, "attribute \"keep\" must be 0 or 1, is ", keep);
+  NETCL_CHECK(keep == 0 || keep == 1, ErrorCode::kUsage, "attribute \"keep\" must be 0 or 1, is ",
+              keep);
   return keep == 1;
 }
 
@@ -36,7 +37,8 @@ std::vector<TensorDesc> infer_reduce(const OpCall& call, DType out) {
   return {{out, reduced_shape(shape, axes, keep_of(call.attrs))}};
 }
 
-OpRow reduce_row(const std::string& name, Line line, std::function<Grads(const GradCall&)> gradient) {
+OpRow reduce_row(const std::string& name, Line line,
+                 std::function<Grads(const GradCall&)> gradient) {
   OpRow row;
   row.name = name;
   row.attrs = {{"axes", std::vector<int64_t>{}}, {"keep", int64_t{0}}};
@@ -50,7 +52,8 @@ OpRow reduce_row(const std::string& name, Line line, std::function<Grads(const G
     const Shape& shape = call.in[0].shape;
     const ReduceSpan span = span_of(shape, axes_of(call.attrs, shape));
     for_each_line(span, [&](size_t i, size_t first, size_t step) {
-      out[0].data[i] = line(in[0]->data.data() + first, static_cast<size_t>(span.reduce), step, call.attrs);
+      out[0].data[i] =
+          line(in[0]->data.data() + first, static_cast<size_t>(span.reduce), step, call.attrs);
     });
   };
   return row;
@@ -58,9 +61,9 @@ OpRow reduce_row(const std::string& name, Line line, std::function<Grads(const G
 
 std::vector<OpCase> reduce_cases(const std::string& note = "") {
   const std::vector<std::pair<Shape, std::vector<int64_t>>> shapes = {
-      {{1}, {0}},           {{7}, {}},         {{13, 17}, {0}},     {{13, 17}, {1}},
-      {{13, 17}, {}},       {{2, 3, 5}, {1}},  {{2, 3, 5}, {0, 1}}, {{2, 3, 5}, {-1, -2}},
-      {{3, 1, 5}, {0, 2}},  {{1031, 3}, {0}},  {{3, 1031}, {1}},    {{0, 3}, {1}},
+      {{1}, {0}},          {{7}, {}},        {{13, 17}, {0}},     {{13, 17}, {1}},
+      {{13, 17}, {}},      {{2, 3, 5}, {1}}, {{2, 3, 5}, {0, 1}}, {{2, 3, 5}, {-1, -2}},
+      {{3, 1, 5}, {0, 2}}, {{1031, 3}, {0}}, {{3, 1031}, {1}},    {{0, 3}, {1}},
       {{2, 257, 5}, {1}}};
   std::vector<OpCase> out;
   int64_t keep = 0;
@@ -90,12 +93,13 @@ ValueId stretched(const GradCall& c, ValueId dy) {
   return c.recorder.call("broadcast_to", {kept}, {{"shape", shape}});
 }
 
-// dy / (reduced elements - correction). Over a symbolic axis the count is itself a value: the sum of
-// a tensor of ones, known when the batch size is.
+// dy / (reduced elements - correction). Over a symbolic axis the count is itself a value: the sum
+// of a tensor of ones, known when the batch size is.
 ValueId divided_by_count(const GradCall& c, ValueId dy, double correction) {
   const Shape shape = c.in_desc(0).shape;
   std::vector<int64_t> dims;
-  for (const int64_t axis : axes_of(c.node.attrs, shape)) dims.push_back(shape[static_cast<size_t>(axis)]);
+  for (const int64_t axis : axes_of(c.node.attrs, shape))
+    dims.push_back(shape[static_cast<size_t>(axis)]);
   const Shape reduced(std::move(dims));
   if (!reduced.symbolic()) {
     return scaled(c.recorder, dy, 1 / (static_cast<double>(reduced.num_elements()) - correction));
@@ -185,9 +189,9 @@ OpRow argmax_row() {
   OpRow row = reduce_row("argmax", line_argmax, nullptr);
   row.attrs = {{"axis", int64_t{-1}}, {"keep", int64_t{0}}};
   row.infer = [](const OpCall& call) { return infer_reduce(call, DType::kI32); };
-  const std::vector<std::pair<Shape, int64_t>> shapes = {{{1}, 0},        {{7}, -1},     {{13, 17}, 0},
-                                                         {{13, 17}, 1},   {{2, 3, 5}, 1}, {{0, 3}, 1},
-                                                         {{3, 1031}, -1}};
+  const std::vector<std::pair<Shape, int64_t>> shapes = {
+      {{1}, 0},       {{7}, -1},   {{13, 17}, 0},  {{13, 17}, 1},
+      {{2, 3, 5}, 1}, {{0, 3}, 1}, {{3, 1031}, -1}};
   int64_t keep = 0;
   for (const auto& [shape, axis] : shapes) {
     OpCase c;

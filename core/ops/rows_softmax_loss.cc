@@ -63,7 +63,8 @@ void softmax_grad_line(const double* dy, const double* y, double* dx, size_t cou
 }
 
 // dx = dy - exp(y) sum(dy)
-void log_softmax_grad_line(const double* dy, const double* y, double* dx, size_t count, size_t step) {
+void log_softmax_grad_line(const double* dy, const double* y, double* dx, size_t count,
+                           size_t step) {
   double sum = 0;
   for (size_t i = 0; i < count; ++i) sum += dy[i * step];
   for (size_t i = 0; i < count; ++i) dx[i * step] = dy[i * step] - std::exp(y[i * step]) * sum;
@@ -87,8 +88,8 @@ OpRow softmax_row(const std::string& name, size_t num_in, Line line) {
     });
   };
   const std::vector<std::pair<Shape, int64_t>> shapes = {
-      {{1}, 0},        {{7}, -1},       {{13, 17}, -1},  {{13, 17}, 0}, {{2, 3, 5}, 1},
-      {{3, 1}, -1},    {{0, 3}, -1},    {{3, 1031}, -1}, {{64, 10}, 1}};
+      {{1}, 0},     {{7}, -1},    {{13, 17}, -1},  {{13, 17}, 0}, {{2, 3, 5}, 1},
+      {{3, 1}, -1}, {{0, 3}, -1}, {{3, 1031}, -1}, {{64, 10}, 1}};
   for (const auto& [shape, axis] : shapes) {
     OpCase c;
     c.in.assign(num_in, {DType::kF32, shape});
@@ -112,8 +113,9 @@ void check_loss_inputs(const OpCall& call) {
   const TensorDesc &logits = call.in[0], &labels = call.in[1];
   NETCL_CHECK(logits.dtype == DType::kF32 && logits.shape.rank() == 2, ErrorCode::kUsage,
               "logits must be f32 [N,C], are ", logits.str());
-  NETCL_CHECK(labels.dtype == DType::kI32 && (labels.shape == Shape{logits.shape[0]}), ErrorCode::kUsage,
-              "labels must be i32 ", Shape{logits.shape[0]}.str(), ", are ", labels.str());
+  NETCL_CHECK(labels.dtype == DType::kI32 && (labels.shape == Shape{logits.shape[0]}),
+              ErrorCode::kUsage, "labels must be i32 ", Shape{logits.shape[0]}.str(), ", are ",
+              labels.str());
 }
 
 void loss_facts(const OpCall& call, Attrs& facts) {
@@ -207,8 +209,9 @@ void add_softmax_loss_rows(std::vector<OpRow>& rows) {
   loss.facts = loss_facts;
   loss.gradient = [](const GradCall& c) -> Grads {
     if (!c.dy[0]) return {std::nullopt, std::nullopt};  // the weights do not depend on the logits
-    return {c.recorder.call("cross_entropy_grad", {c.node.in[0], c.node.in[1], *c.dy[0]}, c.node.attrs),
-            std::nullopt};
+    return {
+        c.recorder.call("cross_entropy_grad", {c.node.in[0], c.node.in[1], *c.dy[0]}, c.node.attrs),
+        std::nullopt};
   };
   loss.reference = cross_entropy_reference;
   loss.cases = loss_cases(false);

@@ -43,8 +43,8 @@ void Optimizer::check() const {
     check_range("momentum", momentum, momentum >= 0 && momentum < 1, "in [0, 1)");
     check_range("dampening", dampening, dampening >= 0 && dampening <= 1, "in [0, 1]");
     NETCL_CHECK(!nesterov || (momentum > 0 && dampening == 0), ErrorCode::kUsage,
-                "optimizer: nesterov needs momentum above 0 and dampening 0; momentum is ", momentum,
-                ", dampening ", dampening);
+                "optimizer: nesterov needs momentum above 0 and dampening 0; momentum is ",
+                momentum, ", dampening ", dampening);
     return;
   }
   check_range("beta1", beta1, beta1 >= 0 && beta1 < 1, "in [0, 1)");
@@ -63,11 +63,23 @@ std::array<float, 8> Optimizer::hyper(int64_t step, double lr_now) const {
   NETCL_CHECK(step >= 1, ErrorCode::kUsage, "optimizer: steps count from 1, step is ", step);
   const auto f = [](double x) { return static_cast<float>(x); };
   if (type == Type::kSgd) {
-    return {f(lr_now), f(momentum), f(dampening), f(weight_decay), nesterov ? 1.0f : 0.0f,
-            step == 1 ? 1.0f : 0.0f, 0.0f, 0.0f};
+    return {f(lr_now),
+            f(momentum),
+            f(dampening),
+            f(weight_decay),
+            nesterov ? 1.0f : 0.0f,
+            step == 1 ? 1.0f : 0.0f,
+            0.0f,
+            0.0f};
   }
-  return {f(lr_now), f(beta1), f(beta2), f(epsilon), f(weight_decay), bias_correction(beta1, step),
-          bias_correction(beta2, step), 0.0f};
+  return {f(lr_now),
+          f(beta1),
+          f(beta2),
+          f(epsilon),
+          f(weight_decay),
+          bias_correction(beta1, step),
+          bias_correction(beta2, step),
+          0.0f};
 }
 
 Optimizer::Type optimizer_type(const std::string& name) {

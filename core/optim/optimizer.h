@@ -1,6 +1,6 @@
 // An optimiser is a description: hyper-parameters, the fused step op that carries them out, and the
-// state it needs. It holds no tensors: parameters, gradients and state are flat arenas of the caller.
-// Threads: any (plain data).
+// state it needs. It holds no tensors: parameters, gradients and state are flat arenas of the
+// caller. Threads: any (plain data).
 #ifndef NETCL_CORE_OPTIM_OPTIMIZER_H_
 #define NETCL_CORE_OPTIM_OPTIMIZER_H_
 
@@ -16,12 +16,12 @@ struct Optimizer {
   enum class Type { kSgd, kAdamW };
 
   Type type = Type::kSgd;
-  double lr = 0.01;          // the base rate; a Schedule scales it
-  double weight_decay = 0;   // sgd: added to the gradient; adamw: decoupled
-  double momentum = 0;       // sgd, as are the next two
+  double lr = 0.01;         // the base rate; a Schedule scales it
+  double weight_decay = 0;  // sgd: added to the gradient; adamw: decoupled
+  double momentum = 0;      // sgd, as are the next two
   double dampening = 0;
   bool nesterov = false;
-  double beta1 = 0.9;        // adamw, as are the next two
+  double beta1 = 0.9;  // adamw, as are the next two
   double beta2 = 0.999;
   double epsilon = 1e-8;
 

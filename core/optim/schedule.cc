@@ -19,8 +19,8 @@ constexpr Schedule::Type kTypes[] = {Schedule::Type::kConstant, Schedule::Type::
 }  // namespace
 
 void Schedule::check() const {
-  NETCL_CHECK(warmup_steps >= 0, ErrorCode::kUsage, "schedule: warmup_steps must be at least 0, is ",
-              warmup_steps);
+  NETCL_CHECK(warmup_steps >= 0, ErrorCode::kUsage,
+              "schedule: warmup_steps must be at least 0, is ", warmup_steps);
   NETCL_CHECK(min_factor >= 0 && min_factor <= 1, ErrorCode::kUsage,
               "schedule: the least rate must be between 0 and the base rate; their quotient is ",
               min_factor);
@@ -37,10 +37,14 @@ double Schedule::lr_factor(int64_t step, int64_t total_steps) const {
   const int64_t total = std::max<int64_t>(1, total_steps - warmup_steps);
   const double progress = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   switch (type) {
-    case Type::kConstant: return 1;
-    case Type::kStep: return std::pow(gamma, static_cast<double>(done / step_size));
-    case Type::kCosine: return min_factor + (1 - min_factor) * (1 + std::cos(kPi * progress)) / 2;
-    case Type::kLinear: return 1 + (min_factor - 1) * progress;
+    case Type::kConstant:
+      return 1;
+    case Type::kStep:
+      return std::pow(gamma, static_cast<double>(done / step_size));
+    case Type::kCosine:
+      return min_factor + (1 - min_factor) * (1 + std::cos(kPi * progress)) / 2;
+    case Type::kLinear:
+      return 1 + (min_factor - 1) * progress;
   }
   return 1;
 }
@@ -56,10 +60,14 @@ Schedule::Type schedule_type(const std::string& name) {
 
 const char* schedule_name(Schedule::Type type) {
   switch (type) {
-    case Schedule::Type::kConstant: return "constant";
-    case Schedule::Type::kStep: return "step";
-    case Schedule::Type::kCosine: return "cosine";
-    case Schedule::Type::kLinear: return "linear";
+    case Schedule::Type::kConstant:
+      return "constant";
+    case Schedule::Type::kStep:
+      return "step";
+    case Schedule::Type::kCosine:
+      return "cosine";
+    case Schedule::Type::kLinear:
+      return "linear";
   }
   return "?";
 }

@@ -22,9 +22,9 @@ struct Schedule {
 
   Type type = Type::kConstant;
   int64_t warmup_steps = 0;
-  double min_factor = 0;    // cosine and linear: least rate / base rate
-  int64_t step_size = 0;    // step: steps between two drops; must be given
-  double gamma = 0.1;       // step: factor of a drop
+  double min_factor = 0;  // cosine and linear: least rate / base rate
+  int64_t step_size = 0;  // step: steps between two drops; must be given
+  double gamma = 0.1;     // step: factor of a drop
 
   // Errors: kUsage, naming the key, the value and the range.
   void check() const;

@@ -2,10 +2,10 @@
 // network against central differences.
 #include "core/autograd/backward.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
-
-#include <gtest/gtest.h>
 
 #include "core/base/error.h"
 #include "core/ops/case_inputs.h"
@@ -84,9 +84,10 @@ TEST(BackwardTest, RefusesWithAReason) {
   HostRecorder r;
   const ValueId x = f32(r, {3}, {1, 2, 3});
   const ValueId y = r.call("relu_grad", {x, x});
-  EXPECT_EQ(error_of(r, y, std::nullopt, x),
-            "gradients: op relu_grad (node 0) lies between a wanted value and the output and is not "
-            "differentiable");
+  EXPECT_EQ(
+      error_of(r, y, std::nullopt, x),
+      "gradients: op relu_grad (node 0) lies between a wanted value and the output and is not "
+      "differentiable");
   const ValueId i = r.call("argmax", {x});
   EXPECT_EQ(error_of(r, i, std::nullopt, x), "gradients: the output must be f32, is i32[]");
   const ValueId z = r.call("exp", {x});
@@ -105,7 +106,8 @@ class TraceRecorder : public Recorder {
 
 TEST(BackwardTest, SymbolicBatch) {
   TraceRecorder r;
-  const ValueId x = r.value({-1, 64}), w = r.value({64, 10}), b = r.value({10}), shift = r.value({64});
+  const ValueId x = r.value({-1, 64}), w = r.value({64, 10}), b = r.value({10}),
+                shift = r.value({64});
   const ValueId labels = r.value({-1}, DType::kI32);
   const ValueId logits = r.call("matmul", {x, w, b}, {{"activation", std::string("tanh")}});
   const ValueId loss = r.call("sum", {r.apply("cross_entropy", {logits, labels})[0]});
@@ -117,8 +119,8 @@ TEST(BackwardTest, SymbolicBatch) {
   EXPECT_EQ(r.desc(*gradients(r, shifted, std::nullopt, {shift})[0]).shape, (Shape{64}));
 }
 
-// A mean over the batch divides by a count that is known only with the batch size: the traced nodes,
-// replayed on the host at batch size 3, give the gradients of the plain host run.
+// A mean over the batch divides by a count that is known only with the batch size: the traced
+// nodes, replayed on the host at batch size 3, give the gradients of the plain host run.
 TEST(BackwardTest, SymbolicCountEqualsConcreteOne) {
   for (const char* op : {"mean", "var"}) {
     const Attrs attrs{{"axes", std::vector<int64_t>{0}}};
@@ -161,7 +163,8 @@ ValueId network_loss(HostRecorder& r, const std::vector<ValueId>& p) {
 TEST(BackwardTest, NetworkEqualsDifferences) {
   const std::vector<Shape> shapes = {{5, 7}, {7}, {3, 7}};
   std::vector<HostTensor> parameters;
-  for (size_t i = 0; i < shapes.size(); ++i) parameters.push_back(random_tensor(shapes[i], -1, 1, 50 + i));
+  for (size_t i = 0; i < shapes.size(); ++i)
+    parameters.push_back(random_tensor(shapes[i], -1, 1, 50 + i));
   const auto loss_of = [&](HostRecorder& r, std::vector<ValueId>& ids) {
     for (const HostTensor& t : parameters) ids.push_back(r.input(t));
     return network_loss(r, ids);

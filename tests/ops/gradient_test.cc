@@ -1,10 +1,10 @@
 // Every case of the op table: the reference writes every element, and the analytic gradient equals
 // central differences, both in double, so that no rounding noise hides a wrong rule.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "core/autograd/backward.h"
 #include "core/ops/case_inputs.h"
@@ -28,8 +28,8 @@ void run_op(const OpRow& row, const OpCase& c, const std::vector<HostTensor>& in
 }
 
 // d(seed . output k)/d(input i, element e) by central differences.
-double numeric(const OpRow& row, const OpCase& c, std::vector<HostTensor> inputs, const HostTensor& seed,
-               size_t k, size_t i, size_t e) {
+double numeric(const OpRow& row, const OpCase& c, std::vector<HostTensor> inputs,
+               const HostTensor& seed, size_t k, size_t i, size_t e) {
   HostTensor side[2];
   const double x = inputs[i].data[e];
   for (int s = 0; s < 2; ++s) {
@@ -40,11 +40,13 @@ double numeric(const OpRow& row, const OpCase& c, std::vector<HostTensor> inputs
   }
   // Differences before the sum: elements that did not move cancel exactly.
   double sum = 0;
-  for (size_t j = 0; j < seed.data.size(); ++j) sum += seed.data[j] * (side[1].data[j] - side[0].data[j]);
+  for (size_t j = 0; j < seed.data.size(); ++j)
+    sum += seed.data[j] * (side[1].data[j] - side[0].data[j]);
   return sum / (2 * kStep);
 }
 
-void check_gradient(const OpRow& row, const OpCase& c, const std::vector<HostTensor>& inputs, size_t k) {
+void check_gradient(const OpRow& row, const OpCase& c, const std::vector<HostTensor>& inputs,
+                    size_t k) {
   OpRun run;
   run_op(row, c, inputs, run);
   const TensorDesc out = run.recorder.desc(run.out[k]);
@@ -94,8 +96,8 @@ TEST_P(RowTest, GradientEqualsDifferences) {
   const OpRow& row = find_op(GetParam());
   if (!row.gradient) GTEST_SKIP() << row.name << " is not differentiable";
   for (size_t n = 0; n < row.cases.size(); ++n) {
-    SCOPED_TRACE(testing::Message() << "case " << n << " " << row.cases[n].attrs.str() << " seed "
-                                    << kSeed + n);
+    SCOPED_TRACE(testing::Message()
+                 << "case " << n << " " << row.cases[n].attrs.str() << " seed " << kSeed + n);
     const std::vector<HostTensor> inputs = case_inputs(row.cases[n], kSeed + n);
     OpRun run;
     run_op(row, row.cases[n], inputs, run);

@@ -1,11 +1,10 @@
 // The table is complete, and a row that lacks any part is caught.
-#include "core/ops/op.h"
+#include <gtest/gtest.h>
 
 #include <functional>
 
-#include <gtest/gtest.h>
-
 #include "core/base/error.h"
+#include "core/ops/op.h"
 
 namespace netcl {
 namespace {
@@ -49,7 +48,8 @@ TEST(OpTableTest, CatchesARowThatLacksAPart) {
     OpRow row = find_op(damage.op);
     damage.harm(row);
     EXPECT_NE(check_error({row}).find(damage.message), std::string::npos)
-        << damage.op << ": wanted \"" << damage.message << "\", got \"" << check_error({row}) << "\"";
+        << damage.op << ": wanted \"" << damage.message << "\", got \"" << check_error({row})
+        << "\"";
   }
 }
 
@@ -72,7 +72,8 @@ TEST(OpTableTest, EveryRowHasAnEmptyCase) {
     bool empty = false;
     for (const OpCase& c : row.cases) {
       const Attrs attrs = complete_attrs(row, c.attrs);
-      for (const TensorDesc& d : row.infer({row, c.in, attrs})) empty = empty || d.shape.num_elements() == 0;
+      for (const TensorDesc& d : row.infer({row, c.in, attrs}))
+        empty = empty || d.shape.num_elements() == 0;
     }
     EXPECT_TRUE(empty) << row.name;
   }

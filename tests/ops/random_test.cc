@@ -1,7 +1,7 @@
 // Philox against its published vectors, dropout's keep rate, and its independence of the split.
-#include <cmath>
-
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "core/ops/host_recorder.h"
 #include "core/ops/reference/philox.h"

@@ -1,5 +1,5 @@
-// Shape rules with a symbolic batch, completion of attributes, and the words of refusals. A recorder
-// that runs nothing stands for the traced graph.
+// Shape rules with a symbolic batch, completion of attributes, and the words of refusals. A
+// recorder that runs nothing stands for the traced graph.
 #include "core/ops/recorder.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,8 @@ class RecorderTest : public testing::Test {
   Shape shape(const std::string& op, const std::vector<ValueId>& in, const Attrs& attrs = {}) {
     return r.desc(r.apply(op, in, attrs)[0]).shape;
   }
-  std::string error(const std::string& op, const std::vector<ValueId>& in, const Attrs& attrs = {}) {
+  std::string error(const std::string& op, const std::vector<ValueId>& in,
+                    const Attrs& attrs = {}) {
     try {
       r.apply(op, in, attrs);
     } catch (const Error& e) {
@@ -41,7 +42,8 @@ class RecorderTest : public testing::Test {
 TEST_F(RecorderTest, SymbolicBatchThroughShapeRules) {
   const ValueId x = r.value({-1, 64}), w = r.value({64, 10}), bias = r.value({10});
   EXPECT_EQ(shape("matmul", {x, w, bias}), (Shape{-1, 10}));
-  EXPECT_EQ(shape("matmul", {x, r.value({-1, 10})}, {{"transpose_a", int64_t{1}}}), (Shape{64, 10}));
+  EXPECT_EQ(shape("matmul", {x, r.value({-1, 10})}, {{"transpose_a", int64_t{1}}}),
+            (Shape{64, 10}));
   EXPECT_EQ(shape("add", {x, r.value({64})}), (Shape{-1, 64}));
   EXPECT_EQ(shape("add", {x, r.value({1, 64})}), (Shape{-1, 64}));
   EXPECT_EQ(shape("sum", {x}, {{"axes", ints({0})}}), (Shape{64}));
@@ -52,7 +54,8 @@ TEST_F(RecorderTest, SymbolicBatchThroughShapeRules) {
   EXPECT_EQ(shape("cross_entropy", {x, r.value({-1}, DType::kI32)}), (Shape{-1}));
   EXPECT_EQ(shape("dropout", {x, r.value({8}, DType::kI32)}), (Shape{-1, 64}));
   EXPECT_EQ(shape("broadcast_to", {r.value({1, 64})}, {{"shape", Shape{-1, 64}}}), (Shape{-1, 64}));
-  EXPECT_EQ(shape("permute", {r.value({-1, 3, 5})}, {{"axes", ints({2, 0, 1})}}), (Shape{5, -1, 3}));
+  EXPECT_EQ(shape("permute", {r.value({-1, 3, 5})}, {{"axes", ints({2, 0, 1})}}),
+            (Shape{5, -1, 3}));
   EXPECT_EQ(shape("full", {}, {{"shape", Shape{-2, 3}}}), (Shape{-2, 3}));
 }
 
@@ -61,7 +64,8 @@ TEST_F(RecorderTest, ReshapeMovesTheBatchFactor) {
   EXPECT_EQ(shape("reshape", {x}, {{"shape", Shape{-8, 4}}}), (Shape{-8, 4}));
   EXPECT_EQ(shape("reshape", {x}, {{"shape", Shape{-1, 32}}}), (Shape{-1, 32}));
   EXPECT_EQ(error("reshape", {x}, {{"shape", Shape{-1, 31}}}),
-            "reshape(f32[B,8,4]): shape [B,8,4] does not hold as many elements as [B,31] (in a shape B is "
+            "reshape(f32[B,8,4]): shape [B,8,4] does not hold as many elements as [B,31] (in a "
+            "shape B is "
             "the batch size, written -1)");
   EXPECT_NE(error("reshape", {x}, {{"shape", Shape{32}}}).find("does not hold"), std::string::npos);
 }
@@ -76,34 +80,40 @@ TEST_F(RecorderTest, DataTypesOfElementwise) {
   EXPECT_EQ(dtype("less", {f, i}), DType::kU8);
   EXPECT_EQ(dtype("where", {u, f, f}), DType::kF32);
   EXPECT_EQ(dtype("where", {u, i, i}), DType::kI32);
-  EXPECT_EQ(error("exp", {i}), "exp(i32[3]): needs an f32 input; cast the integers with cast(dtype=f32)");
+  EXPECT_EQ(error("exp", {i}),
+            "exp(i32[3]): needs an f32 input; cast the integers with cast(dtype=f32)");
   EXPECT_NE(error("where", {i, f, f}).find("the condition must be u8"), std::string::npos);
 }
 
 TEST_F(RecorderTest, RefusalsNameOpAndShapes) {
   const ValueId a = r.value({4, 3}), b = r.value({5, 2}), x = r.value({-1, 64});
-  EXPECT_EQ(error("matmul", {a, b}),
-            "matmul(f32[4,3], f32[5,2]): inner dimensions differ: a has [3], b has [5] (transpose_a=0 "
-            "transpose_b=0)");
+  EXPECT_EQ(
+      error("matmul", {a, b}),
+      "matmul(f32[4,3], f32[5,2]): inner dimensions differ: a has [3], b has [5] (transpose_a=0 "
+      "transpose_b=0)");
   EXPECT_NE(error("matmul", {x, r.value({64, 10}), r.value({9})}).find("bias must have shape [10]"),
             std::string::npos);
-  EXPECT_NE(error("add", {a, b}).find("add(f32[4,3], f32[5,2]): inputs: shapes [4,3] and [5,2] do not "
-                                      "broadcast"),
+  EXPECT_NE(error("add", {a, b})
+                .find("add(f32[4,3], f32[5,2]): inputs: shapes [4,3] and [5,2] do not "
+                      "broadcast"),
             std::string::npos);
   EXPECT_EQ(error("exp", {a, b}), "exp(f32[4,3], f32[5,2]): takes 1 inputs, was given 2");
   EXPECT_EQ(error("matmul", {a}), "matmul(f32[4,3]): takes 2 to 3 inputs, was given 1");
   EXPECT_EQ(error("sum", {a}, {{"axes", ints({2})}}),
             "sum(f32[4,3]): axis 2 is out of range for a tensor of 2 dimensions");
-  EXPECT_NE(error("sum", {a}, {{"axes", ints({0, -2})}}).find("axis 0 is named twice"), std::string::npos);
+  EXPECT_NE(error("sum", {a}, {{"axes", ints({0, -2})}}).find("axis 0 is named twice"),
+            std::string::npos);
   EXPECT_NE(error("sum", {r.value({2, 3, 4})}, {{"axes", ints({0, 2})}}).find("not neighbours"),
             std::string::npos);
   EXPECT_NE(error("permute", {a}, {{"axes", ints({0, 0})}}).find("named twice"), std::string::npos);
-  EXPECT_NE(error("dropout", {a, r.value({8}, DType::kI32)}, {{"p", 1.0}}).find("p must be in [0, 1)"),
-            std::string::npos);
+  EXPECT_NE(
+      error("dropout", {a, r.value({8}, DType::kI32)}, {{"p", 1.0}}).find("p must be in [0, 1)"),
+      std::string::npos);
   EXPECT_NE(error("cast", {a}, {{"dtype", std::string("f64")}}).find("known: f32, i32, u8"),
             std::string::npos);
   EXPECT_NE(error("exp", {99999}).find("value 99999 is not of this recorder"), std::string::npos);
-  EXPECT_NE(error("broadcast_to", {a}, {{"shape", Shape{3}}}).find("does not stretch"), std::string::npos);
+  EXPECT_NE(error("broadcast_to", {a}, {{"shape", Shape{3}}}).find("does not stretch"),
+            std::string::npos);
   EXPECT_NE(error("reshape", {a}).find("attribute \"shape\" is missing"), std::string::npos);
 }
 
@@ -119,7 +129,8 @@ TEST_F(RecorderTest, AttributesAreCompletedAndChecked) {
   EXPECT_NE(error("exp", {x}, {{"p", 1.0}}).find("this op takes none"), std::string::npos);
   EXPECT_NE(error("sum", {x}, {{"axes", 1.0}}).find("of the wrong kind; its default is axes=[]"),
             std::string::npos);
-  EXPECT_EQ(shape("reshape", {x}, {{"shape", ints({12})}}), (Shape{12}));  // a list serves as a shape
+  EXPECT_EQ(shape("reshape", {x}, {{"shape", ints({12})}}),
+            (Shape{12}));  // a list serves as a shape
 }
 
 TEST_F(RecorderTest, ARefusalRecordsNothing) {

@@ -1,8 +1,8 @@
 // References at values worked out by hand or stated by definition: the gradient checks cannot see a
 // forward rule that is wrong in the same way as its derivative.
-#include <cmath>
-
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "core/base/error.h"
 #include "core/ops/case_inputs.h"
@@ -17,8 +17,12 @@ using Doubles = std::vector<double>;
 
 class ReferenceTest : public testing::Test {
  protected:
-  ValueId f32(const Shape& shape, Doubles data) { return r.input({{DType::kF32, shape}, std::move(data)}); }
-  ValueId i32(const Shape& shape, Doubles data) { return r.input({{DType::kI32, shape}, std::move(data)}); }
+  ValueId f32(const Shape& shape, Doubles data) {
+    return r.input({{DType::kF32, shape}, std::move(data)});
+  }
+  ValueId i32(const Shape& shape, Doubles data) {
+    return r.input({{DType::kI32, shape}, std::move(data)});
+  }
   Doubles run(const std::string& op, const std::vector<ValueId>& in, const Attrs& attrs = {}) {
     return r.value(r.apply(op, in, attrs)[0]).data;
   }
@@ -30,34 +34,33 @@ TEST_F(ReferenceTest, UnaryAtKnownPoints) {
     const char* op;
     double x, y;
   };
-  const std::vector<Point> points = {
-      {"neg", 2, -2},
-      {"abs", -3, 3},
-      {"sign", -0.5, -1},
-      {"sign", 0, 0},
-      {"exp", 1, 2.718281828459045},
-      {"log", 1, 0},
-      {"sqrt", 9, 3},
-      {"rsqrt", 4, 0.5},
-      {"sin", 1.5707963267948966, 1},
-      {"cos", 0, 1},
-      {"tanh", 0.5493061443340549, 0.5},
-      {"sigmoid", 0, 0.5},
-      {"relu", -1, 0},
-      {"relu", 2, 2},
-      {"leaky_relu", -2, -0.02},
-      {"elu", -1, -0.6321205588285577},
-      {"silu", 1, 0.7310585786300049},
-      {"softplus", 0, 0.6931471805599453},
-      {"softplus", 800, 800},
-      {"softplus", -800, 0},
-      {"hardswish", -4, 0},
-      {"hardswish", 4, 4},
-      {"hardswish", 1, 2.0 / 3},
-      {"gelu", 1, 0.8413447460685429},
-      {"gelu_tanh", 1, 0.8411919906082768},
-      {"scale", 5, 5},
-      {"clamp", 5, 5}};
+  const std::vector<Point> points = {{"neg", 2, -2},
+                                     {"abs", -3, 3},
+                                     {"sign", -0.5, -1},
+                                     {"sign", 0, 0},
+                                     {"exp", 1, 2.718281828459045},
+                                     {"log", 1, 0},
+                                     {"sqrt", 9, 3},
+                                     {"rsqrt", 4, 0.5},
+                                     {"sin", 1.5707963267948966, 1},
+                                     {"cos", 0, 1},
+                                     {"tanh", 0.5493061443340549, 0.5},
+                                     {"sigmoid", 0, 0.5},
+                                     {"relu", -1, 0},
+                                     {"relu", 2, 2},
+                                     {"leaky_relu", -2, -0.02},
+                                     {"elu", -1, -0.6321205588285577},
+                                     {"silu", 1, 0.7310585786300049},
+                                     {"softplus", 0, 0.6931471805599453},
+                                     {"softplus", 800, 800},
+                                     {"softplus", -800, 0},
+                                     {"hardswish", -4, 0},
+                                     {"hardswish", 4, 4},
+                                     {"hardswish", 1, 2.0 / 3},
+                                     {"gelu", 1, 0.8413447460685429},
+                                     {"gelu_tanh", 1, 0.8411919906082768},
+                                     {"scale", 5, 5},
+                                     {"clamp", 5, 5}};
   for (const Point& p : points) {
     EXPECT_NEAR(run(p.op, {f32({1}, {p.x})})[0], p.y, 1e-12) << p.op << " at " << p.x;
   }
@@ -75,7 +78,8 @@ TEST_F(ReferenceTest, BinaryAndWhere) {
   EXPECT_EQ(run("less", {a, b}), (Doubles{1, 1, 0, 0}));
   EXPECT_EQ(run("equal", {a, f32({2}, {1, 4})}), (Doubles{1, 0, 0, 1}));
   EXPECT_EQ(run("where", {r.call("less", {a, b}), a, b}), (Doubles{1, 1, 2, 3}));
-  EXPECT_EQ(run("cast", {f32({2}, {-1.75, 2.5})}, {{"dtype", std::string("i32")}}), (Doubles{-1, 2}));
+  EXPECT_EQ(run("cast", {f32({2}, {-1.75, 2.5})}, {{"dtype", std::string("i32")}}),
+            (Doubles{-1, 2}));
 }
 
 TEST_F(ReferenceTest, NotANumberIsNotHidden) {
@@ -86,7 +90,8 @@ TEST_F(ReferenceTest, NotANumberIsNotHidden) {
   }
   for (const char* op : {"relu", "clamp", "abs"}) EXPECT_TRUE(std::isnan(run(op, {nan})[0])) << op;
   const ValueId row = f32({3}, {1, std::nan(""), 2});
-  for (const char* op : {"max_reduce", "min_reduce", "sum"}) EXPECT_TRUE(std::isnan(run(op, {row})[0])) << op;
+  for (const char* op : {"max_reduce", "min_reduce", "sum"})
+    EXPECT_TRUE(std::isnan(run(op, {row})[0])) << op;
   EXPECT_EQ(run("argmax", {row})[0], 1);
 }
 
@@ -147,7 +152,8 @@ TEST_F(ReferenceTest, SoftmaxAndCrossEntropy) {
 TEST_F(ReferenceTest, Layout) {
   const ValueId x = f32({2, 3}, {1, 2, 3, 4, 5, 6});
   EXPECT_EQ(run("permute", {x}, {{"axes", Ints{1, 0}}}), (Doubles{1, 4, 2, 5, 3, 6}));
-  EXPECT_EQ(run("broadcast_to", {f32({2, 1}, {7, 8})}, {{"shape", Shape{2, 2}}}), (Doubles{7, 7, 8, 8}));
+  EXPECT_EQ(run("broadcast_to", {f32({2, 1}, {7, 8})}, {{"shape", Shape{2, 2}}}),
+            (Doubles{7, 7, 8, 8}));
   EXPECT_EQ(run("reshape", {x}, {{"shape", Shape{6}}}), (Doubles{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(run("full", {}, {{"shape", Shape{2}}, {"value", 3.5}}), (Doubles{3.5, 3.5}));
 }
@@ -165,7 +171,8 @@ TEST(CaseInputsTest, RepeatAndKeepTheirRanges) {
   c.high = 3;
   c.int_high = {0, 4};
   c.fixed = {{2, {0.1, -5}}};
-  const std::vector<HostTensor> a = case_inputs(c, 9), b = case_inputs(c, 9), other = case_inputs(c, 10);
+  const std::vector<HostTensor> a = case_inputs(c, 9), b = case_inputs(c, 9),
+                                other = case_inputs(c, 10);
   EXPECT_EQ(a[0].data, b[0].data);
   EXPECT_NE(a[0].data, other[0].data);
   for (const double x : a[0].data) {

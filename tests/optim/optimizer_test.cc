@@ -2,9 +2,9 @@
 // its hyper-parameters.
 #include "core/optim/optimizer.h"
 
-#include <cmath>
-
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "core/base/error.h"
 #include "core/ops/case_inputs.h"
@@ -19,7 +19,9 @@ constexpr double kDenominator = 4;
 // The op sees hyper-parameters as f32: 6e-8 relative for each, twenty times.
 constexpr double kTolerance = 2e-6;
 
-double gradient(int64_t step, size_t i) { return std::sin(0.7 * static_cast<double>(step) + static_cast<double>(i)); }
+double gradient(int64_t step, size_t i) {
+  return std::sin(0.7 * static_cast<double>(step) + static_cast<double>(i));
+}
 
 // Parameters after kSteps of `optimizer`, run by its op on the host.
 std::vector<double> run_op(const Optimizer& optimizer, double lr) {
@@ -56,8 +58,9 @@ struct SgdCase {
 };
 
 TEST(OptimizerTest, SgdEqualsLoop) {
-  for (const SgdCase& c : {SgdCase{0, 0, 0, false}, SgdCase{0, 0, 0.1, false}, SgdCase{0.9, 0, 0, false},
-                           SgdCase{0.9, 0.3, 0.05, false}, SgdCase{0.8, 0, 0.05, true}}) {
+  for (const SgdCase& c :
+       {SgdCase{0, 0, 0, false}, SgdCase{0, 0, 0.1, false}, SgdCase{0.9, 0, 0, false},
+        SgdCase{0.9, 0.3, 0.05, false}, SgdCase{0.8, 0, 0.05, true}}) {
     Optimizer optimizer = Optimizer::sgd(0.1);
     optimizer.momentum = c.momentum;
     optimizer.dampening = c.dampening;
@@ -118,7 +121,8 @@ TEST(OptimizerTest, HyperHoldsBiasCorrections) {
   const std::array<float, 8> h = optimizer.hyper(1, 0.001);
   EXPECT_EQ(h[5], 1.0f - 0.9f);
   EXPECT_EQ(h[6], 1.0f - 0.999f);  // what the device computes for its first average
-  EXPECT_NEAR(static_cast<double>(optimizer.hyper(1000, 0.001)[6]), 1 - std::pow(0.999, 1000), 1e-5);
+  EXPECT_NEAR(static_cast<double>(optimizer.hyper(1000, 0.001)[6]), 1 - std::pow(0.999, 1000),
+              1e-5);
   EXPECT_EQ(Optimizer::sgd().hyper(1, 0.1)[5], 1.0f);
   EXPECT_EQ(Optimizer::sgd().hyper(2, 0.1)[5], 0.0f);
   EXPECT_THROW(optimizer.hyper(0, 0.1), Error);

@@ -1,9 +1,9 @@
 // The schedules' formulas at their corners.
 #include "core/optim/schedule.h"
 
-#include <cmath>
-
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "core/base/error.h"
 

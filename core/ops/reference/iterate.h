@@ -40,8 +40,8 @@ template <typename F>
 void for_each_line(const ReduceSpan& span, F f) {
   for (int64_t o = 0; o < span.outer; ++o) {
     for (int64_t i = 0; i < span.inner; ++i) {
-      f(static_cast<size_t>(o * span.inner + i), static_cast<size_t>(o * span.reduce * span.inner + i),
-        static_cast<size_t>(span.inner));
+      f(static_cast<size_t>(o * span.inner + i),
+        static_cast<size_t>(o * span.reduce * span.inner + i), static_cast<size_t>(span.inner));
     }
   }
 }
