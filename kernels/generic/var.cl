@@ -1,5 +1,5 @@
 // var: x seen as [outer, reduce, inner] -> y [outer, inner], the mean squared distance from the
-// mean, with divisor reduce - correction (not positive, or reduce == 0: NaN or infinity by IEEE).
+// mean, with divisor max(0, reduce - correction): too few elements give 0 / 0 or infinity, as in PyTorch.
 //
 // Contract   x: X_TYPE, y: f32. Two passes: the mean first, then the squares of the differences.
 // Defines    X_TYPE; GROUP (group kernel).
@@ -32,7 +32,7 @@ __kernel void var_generic_column(__global const X_TYPE* x, __global float* y, co
     }
     squares += block;
   }
-  y[i] = squares / (float)(reduce - correction);
+  y[i] = squares / (float)max(reduce - correction, 0);
 }
 
 #ifdef GROUP
@@ -64,6 +64,6 @@ __kernel void var_generic_group(__global const X_TYPE* x, __global float* y, con
     acc += d * d;
   }
   const float squares = group_sum(acc, parts);
-  if (t == 0) y[o] = squares / (float)(reduce - correction);
+  if (t == 0) y[o] = squares / (float)max(reduce - correction, 0);
 }
 #endif

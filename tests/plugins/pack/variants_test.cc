@@ -17,14 +17,14 @@ std::string with_launch(const std::string& members) {
 }
 
 TEST(Variants, ReadsEverything) {
-  const VariantFile file = read_variants(with_variant(R"(
+  const VariantFile file = read_variants(with_variant(R"json(
       "id": "v", "needs": "words", "when": "M > 1", "prefer": 1, "let": {"b": "M", "a": "b + 1"},
       "scratch": ["a * 4"],
       "launches": [{"if": "a", "sources": ["x.cl", "y.cl"], "entry": "k_$mode",
                     "defines": {"F(x)": "$mode", "T": 4}, "options": "-w",
                     "args": ["in0", "in2?", "out0", "scratch0", "local:4 * a", "i32:M", "i64:M",
                              "f32:p", "i32x8:dims"],
-                    "global": ["M", 2], "local": [1, "1"]}])"),
+                    "global": ["M", 2], "local": [1, "1"]}])json"),
                                          "variants.json");
   const VariantSpec& v = file.ops.at("matmul").at(0);
   EXPECT_EQ(v.id, "v");
