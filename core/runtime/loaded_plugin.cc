@@ -78,6 +78,13 @@ netcl_rc LoadedPlugin::call(const std::string& what, const std::function<netcl_r
        native);
 }
 
+netcl_rc LoadedPlugin::raw_call(const std::function<netcl_rc(netcl_call*)>& body, std::string* text) const {
+  netcl_call call{manifest_.id, manifest_.directory.string(), log_, "", 0, nullptr};
+  const netcl_rc rc = body(&call);
+  *text = call.error;
+  return rc;
+}
+
 void LoadedPlugin::must(const std::string& what, const std::function<netcl_rc(netcl_call*)>& body) const {
   std::string reason;
   NETCL_CHECK(call(what, body, &reason) == NETCL_OK, ErrorCode::kPlugin, what, ": plugin ", id(), " declines: ", reason);

@@ -54,7 +54,9 @@ class LoadedPlugin {
   // kUsage, the rest kPlugin.
   netcl_rc call(const std::string& what, const std::function<netcl_rc(netcl_call*)>& body,
                 std::string* reason = nullptr) const;
-  // The same where DECLINE is an error, too.
+  // Runs one call and returns its status and the text left in it, without judging either.
+  netcl_rc raw_call(const std::function<netcl_rc(netcl_call*)>& body, std::string* text) const;
+  // As call(), where DECLINE is an error, too.
   void must(const std::string& what, const std::function<netcl_rc(netcl_call*)>& body) const;
 
  private:

@@ -1,0 +1,132 @@
+#include "apps/netcl_app/checkpoint.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/text.h"
+
+namespace netcl::app {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kFormat = "netcl-checkpoint/1";
+constexpr size_t kMostDifferences = 12;
+
+std::string state_key(const std::string& state, const std::string& slot) { return "optimizer." + state + "." + slot; }
+
+NamedTensor cut(const std::string& name, const ArenaLayout::Entry& entry, const std::vector<float>& arena) {
+  NamedTensor out;
+  out.name = name;
+  out.shape = entry.desc.shape;
+  out.bytes.assign(reinterpret_cast<const char*>(arena.data() + entry.offset), entry.desc.size_bytes());
+  return out;
+}
+
+// Every difference between what the model needs and what the file holds.
+std::vector<std::string> differences(const StepGraphs& graphs, const Safetensors& file) {
+  std::vector<std::string> out;
+  for (const Slot& slot : graphs.slots) {
+    const NamedTensor* tensor = file.find(slot.name);
+    if (tensor == nullptr) {
+      out.push_back("the file lacks " + slot.name + " " + slot.desc.str());
+    } else if (!(tensor->desc() == slot.desc)) {
+      out.push_back(slot.name + " is " + tensor->desc().str() + " in the file and " + slot.desc.str() + " in the model");
+    }
+  }
+  for (const NamedTensor& tensor : file.tensors) {
+    if (tensor.name.rfind("optimizer.", 0) == 0) continue;
+    const bool known = std::any_of(graphs.slots.begin(), graphs.slots.end(),
+                                   [&](const Slot& slot) { return slot.name == tensor.name; });
+    if (!known) out.push_back("the model has no " + tensor.name + " " + tensor.desc().str());
+  }
+  return out;
+}
+
+std::vector<float> arena_of(const StepGraphs& graphs, const Safetensors& file, const std::string& state,
+                            const std::string& name) {
+  std::vector<float> arena(static_cast<size_t>(graphs.parameters.num_floats()), 0.0f);
+  for (const ArenaLayout::Entry& entry : graphs.parameters.entries()) {
+    const std::string key = state.empty() ? entry.name : state_key(state, entry.name);
+    const NamedTensor* tensor = file.find(key);
+    NETCL_CHECK(tensor != nullptr && tensor->desc() == entry.desc, ErrorCode::kCheckpoint, name, ": ", key,
+                tensor == nullptr ? " is missing" : " has another shape than the model",
+                "; it was written with another optimizer or model");
+    std::memcpy(arena.data() + entry.offset, tensor->bytes.data(), tensor->bytes.size());
+  }
+  return arena;
+}
+
+}  // namespace
+
+fs::path find_checkpoint(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    for (const fs::path& candidate : {path / "checkpoints" / "last.safetensors", path / "last.safetensors"}) {
+      if (fs::exists(candidate, error)) return candidate;
+    }
+    fail(ErrorCode::kCheckpoint, path.string(), ": there is no checkpoint (checkpoints/last.safetensors) in it");
+  }
+  NETCL_CHECK(fs::exists(path, error), ErrorCode::kCheckpoint, path.string(), ": there is no such checkpoint");
+  return path;
+}
+
+Checkpoint read_checkpoint(const fs::path& path) {
+  const fs::path file = find_checkpoint(path);
+  Checkpoint out;
+  out.tensors = read_safetensors(file);
+  const auto format = out.tensors.metadata.find("format");
+  NETCL_CHECK(format != out.tensors.metadata.end() && format->second == kFormat, ErrorCode::kCheckpoint, file.string(),
+              ": it is a safetensors file, but no checkpoint of netcl (metadata \"format\": \"", kFormat, "\")");
+  try {
+    out.state = Json::parse(out.tensors.metadata.at("state"));
+    for (const char* key : {"config", "step", "epoch"}) out.state.at(key);
+  } catch (const std::exception& e) {
+    fail(ErrorCode::kCheckpoint, file.string(), ": the run's state in it is damaged: ", e.what());
+  }
+  return out;
+}
+
+Checkpoint take_checkpoint(Replica& replica, const Optimizer& optimizer, Json state) {
+  Checkpoint out;
+  const ArenaLayout& layout = replica.graphs().parameters;
+  const std::vector<float> parameters = replica.read_parameters();
+  for (const Slot& slot : replica.graphs().slots) {
+    out.tensors.tensors.push_back(cut(slot.name, layout.find(slot.name), parameters));
+  }
+  const std::vector<std::string> states = optimizer.state_names();
+  for (size_t i = 0; i < states.size(); ++i) {
+    const std::vector<float> arena = replica.read_state(i);
+    for (const Slot& slot : replica.graphs().slots) {
+      out.tensors.tensors.push_back(cut(state_key(states[i], slot.name), layout.find(slot.name), arena));
+    }
+  }
+  out.state = std::move(state);
+  out.tensors.metadata = {{"format", kFormat}, {"state", out.state.dump()}};
+  return out;
+}
+
+void write_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
+  write_safetensors(path.string() + ".safetensors", checkpoint.tensors);
+  write_file_atomic(path.string() + ".json", checkpoint.state.dump(2) + "\n", ErrorCode::kCheckpoint);
+}
+
+void load_into(Replica& replica, const Optimizer& optimizer, const Checkpoint& checkpoint, bool with_state,
+               const std::string& name) {
+  const StepGraphs& graphs = replica.graphs();
+  std::vector<std::string> lines = differences(graphs, checkpoint.tensors);
+  const size_t count = lines.size();
+  if (count > kMostDifferences) lines.resize(kMostDifferences);
+  NETCL_CHECK(count == 0, ErrorCode::kCheckpoint, name, ": it belongs to another model; ", count, " difference(s): ",
+              join(lines, "; "));
+  replica.write_parameters(arena_of(graphs, checkpoint.tensors, "", name));
+  if (!with_state) return;
+  const std::vector<std::string> states = optimizer.state_names();
+  for (size_t i = 0; i < states.size(); ++i) {
+    replica.write_state(i, arena_of(graphs, checkpoint.tensors, states[i], name));
+  }
+}
+
+}  // namespace netcl::app

@@ -1,0 +1,52 @@
+// Job: everything that a worker must know, sent by the supervisor as JSON through a memfd.
+#ifndef NETCL_APPS_NETCL_APP_JOB_H_
+#define NETCL_APPS_NETCL_APP_JOB_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "apps/netcl_app/config.h"
+#include "core/base/unique_fd.h"
+#include "core/cl/device_info.h"
+#include "core/runtime/kernel_choice.h"
+#include "core/runtime/plugin_host.h"
+
+namespace netcl::app {
+
+// Descriptors as a worker sees them.
+struct WorkerFds {
+  static constexpr int kStatus = 3, kSegment = 4, kTrain = 5, kTest = 6, kJob = 7;
+};
+
+struct Job {
+  std::string mode = "train";  // or "eval"
+  Json config;                 // resolved
+  std::string config_name;     // for messages
+  uint32_t rank = 0, n_ranks = 1;
+  int64_t parent = 0;          // pid of the supervisor
+  DeviceInfo device;
+  int share_index = 0, share_count = 1;
+  std::string label;           // of the device, "cpu:0#1"
+  PluginOptions plugins;
+  std::map<std::string, KernelPin> pins;
+  std::string transport;
+  std::string shard = "auto";
+  std::string checkpoints;     // directory; "" writes none
+  std::string resume;          // checkpoint file to start from, or ""
+  int64_t max_steps = 0;
+  bool has_test = false;
+  uint64_t timeout_ms = 10000; // longest wait for a peer
+};
+
+Json to_json(const Job& job);
+Job job_from_json(const Json& json);
+
+// A memfd that holds the text. Errors: kTraining.
+UniqueFd text_to_memfd(const std::string& text);
+std::string text_from_fd(int fd);
+
+}  // namespace netcl::app
+
+#endif  // NETCL_APPS_NETCL_APP_JOB_H_

@@ -1,0 +1,23 @@
+// From a training configuration to the core's descriptions.
+#ifndef NETCL_APPS_NETCL_APP_MODEL_SETUP_H_
+#define NETCL_APPS_NETCL_APP_MODEL_SETUP_H_
+
+#include "apps/netcl_app/config.h"
+#include "core/collective/communicator.h"
+#include "core/nn/step_graphs.h"
+#include "core/optim/optimizer.h"
+#include "core/optim/schedule.h"
+#include "core/runtime/plugin_host.h"
+
+namespace netcl::app {
+
+Optimizer optimizer_of(const TrainConfig& config);
+Schedule schedule_of(const TrainConfig& config);
+// `locate` of the result points into the configuration's document.
+StepSpec step_spec_of(const TrainConfig& config, const Optimizer& optimizer);
+// How a Communicator reaches a transport plugin.
+TransportAccess transport_access(LoadedPlugin& plugin);
+
+}  // namespace netcl::app
+
+#endif  // NETCL_APPS_NETCL_APP_MODEL_SETUP_H_

@@ -1,0 +1,309 @@
+#include "apps/netcl_app/worker.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "apps/netcl_app/checkpoint.h"
+#include "apps/netcl_app/job.h"
+#include "apps/netcl_app/model_setup.h"
+#include "core/base/environment.h"
+#include "core/collective/bootstrap.h"
+#include "core/collective/communicator.h"
+#include "core/distributed/process.h"
+#include "core/distributed/trainer.h"
+#include "core/runtime/kernel_choice.h"
+#include "core/runtime/layer_set.h"
+#include "core/runtime/plugin_host.h"
+
+namespace netcl::app {
+
+namespace {
+
+constexpr double kStepMessageSeconds = 0.1;
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void send(const Json& message) { write_line(WorkerFds::kStatus, message.dump()); }
+
+// Workers that share a CPU device each keep to their own cores: [i C / n, (i + 1) C / n), at least
+// one. Before the first OpenCL call, since drivers start their threads then.
+void keep_to_own_cores(const Job& job) {
+  if (job.share_count < 2 || job.device.type != "cpu") return;
+  cpu_set_t all, mine;
+  CPU_ZERO(&mine);
+  if (::sched_getaffinity(0, sizeof(all), &all) != 0) return;
+  std::vector<int> cores;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &all)) cores.push_back(i);
+  }
+  const int count = static_cast<int>(cores.size());
+  const int first = job.share_index * count / job.share_count;
+  const int last = std::max(first + 1, (job.share_index + 1) * count / job.share_count);
+  for (int i = first; i < last; ++i) CPU_SET(cores[static_cast<size_t>(i % count)], &mine);
+  ::sched_setaffinity(0, sizeof(mine), &mine);
+}
+
+FoundDevice find_device(const DeviceInfo& wanted) {
+  for (FoundDevice& found : enumerate_devices()) {
+    if (found.info.platform_key == wanted.platform_key && found.info.platform_device == wanted.platform_device) {
+      found.info.selector = wanted.selector;
+      return found;
+    }
+  }
+  fail(ErrorCode::kDevice, "device ", wanted.selector, " (", wanted.name, ") is gone: the driver ", wanted.icd,
+       " does not offer it any more");
+}
+
+Json metrics_of(const Sums& sums) {
+  Json out;
+  out["loss"] = sums.loss();
+  if (sums.has_accuracy()) out["accuracy"] = sums.accuracy();
+  return out;
+}
+
+// What a worker holds, in the order in which it must go: everything on the device before the device.
+class Worker {
+ public:
+  Worker(Job job, std::shared_ptr<Segment> segment)
+      : job_(std::move(job)),
+        segment_(std::move(segment)),
+        config_(parse_train_config(JsonDoc::parse(job_.config.dump(), job_.config_name), "/")),
+        train_(Dataset::attach(WorkerFds::kTrain)),
+        device_(find_device(job_.device), environment::cache_dir(), logger()),
+        queue_(Queue::create(device_)),
+        plugins_(job_.plugins, {device_.info()}, logger()),
+        kernels_(plugins_, job_.pins),
+        layers_(plugins_),
+        optimizer_(optimizer_of(config_)),
+        graphs_(build_step_graphs(step_spec_of(config_, optimizer_), layers_)) {
+    device_.programs().set_progress([this] { segment_->tick(job_.rank); });
+    if (job_.has_test) test_.emplace(Dataset::attach(WorkerFds::kTest));
+  }
+
+  void run() {
+    segment_->set_phase(job_.rank, "setting up");
+    open_group();
+    replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows());
+    start_values();
+    Trainer trainer(trainer_options(), *replica_, group_, ShardPlan(job_.shard, job_.n_ranks), train_,
+                    test_ ? &*test_ : nullptr, hooks());
+    if (job_.mode == "eval") return evaluate(trainer);
+    trainer.prepare();
+    ready(trainer);
+    segment_->set_phase(job_.rank, "training");
+    const StopReason reason = trainer.run();
+    if (communicator_) communicator_->barrier("the end of training");
+    done(trainer, reason);
+  }
+
+ private:
+  Logger logger() const {
+    return Logger([](LogLevel level, const std::string& text) {
+      if (level >= LogLevel::kWarning) send({{"type", "note"}, {"text", text}});
+    });
+  }
+
+  int64_t max_rows() const {
+    return std::min(config_.batch_size, std::max(train_.num_samples(), test_ ? test_->num_samples() : 0));
+  }
+
+  void open_group() {
+    const auto floats = static_cast<size_t>(graphs_.gradients.num_floats());
+    if (job_.n_ranks == 1) {
+      send_ = recv_ = device_.make_buffer(floats * sizeof(float), "the gradients");
+      return;
+    }
+    bootstrap_ = std::make_unique<Bootstrap>(segment_, job_.rank, job_.timeout_ms * 1'000'000);
+    LoadedPlugin& plugin = plugins_.load(job_.transport);
+    boot_handle_.bootstrap = bootstrap_.get();
+    device_handle_ = {&device_.info(), &device_};
+    for (uint32_t r = 0; r < job_.n_ranks; ++r) members_.push_back({r, 0, r, r});
+    netcl_group_spec spec{};
+    spec.size = sizeof(spec);
+    spec.rank = job_.rank;
+    spec.n_ranks = job_.n_ranks;
+    spec.members = members_.data();
+    spec.device = &device_handle_;
+    spec.boot = &boot_handle_;
+    spec.timeout_ns = job_.timeout_ms * 1'000'000;
+    const TransportAccess access = transport_access(plugin);
+    const std::string reason = Communicator::accepts(access, spec);
+    NETCL_CHECK(reason.empty(), ErrorCode::kPlugin, "--transport ", job_.transport, " cannot serve this group: ", reason);
+    communicator_ = std::make_unique<Communicator>(access, spec);
+    const netcl_bucket& bucket = communicator_->new_bucket(floats * sizeof(float));
+    send_ = cl::Buffer(static_cast<cl_mem>(bucket.send), true);
+    recv_ = cl::Buffer(static_cast<cl_mem>(bucket.recv), true);
+    group_ = {bootstrap_.get(), communicator_.get(), &bucket, job_.rank, job_.n_ranks};
+  }
+
+  void start_values() {
+    if (job_.resume.empty()) return replica_->initialise(config_.seed);
+    const Checkpoint checkpoint = read_checkpoint(job_.resume);
+    load_into(*replica_, optimizer_, checkpoint, job_.mode == "train", job_.resume);
+    first_step_ = checkpoint.state.at("step").get<int64_t>();
+    best_ = checkpoint.state.value("best", best_);
+  }
+
+  TrainerOptions trainer_options() const {
+    TrainerOptions out;
+    out.schedule = schedule_of(config_);
+    out.lr = config_.optimizer.lr;
+    out.batch_size = config_.batch_size;
+    out.epochs = config_.epochs;
+    out.max_steps = job_.max_steps;
+    out.first_step = job_.mode == "train" ? first_step_ : 0;
+    out.seed = config_.seed;
+    return out;
+  }
+
+  TrainerHooks hooks() {
+    TrainerHooks out;
+    out.step = [this](const StepReport& report) {
+      segment_->set_step(job_.rank, report.step);
+      if (job_.rank != 0 || now_seconds() - last_message_ < kStepMessageSeconds) {
+        if (job_.rank == 0) losses_.push_back(report.loss);
+        return;
+      }
+      losses_.push_back(report.loss);
+      last_message_ = now_seconds();
+      send({{"type", "step"}, {"epoch", report.epoch}, {"step", report.step}, {"loss", report.loss}});
+    };
+    out.epoch = [this](const EpochReport& report) { end_of_epoch(report); };
+    out.note = [](const std::string& text) { send({{"type", "note"}, {"text", text}}); };
+    out.stop_requested = [this] { return segment_->stop_requested(); };
+    return out;
+  }
+
+  void end_of_epoch(const EpochReport& report) {
+    if (job_.rank != 0) return;
+    Json message = {{"type", "epoch"},
+                    {"epoch", report.epoch},
+                    {"step", report.step},
+                    {"complete", report.complete},
+                    {"lr", report.lr},
+                    {"seconds", report.seconds},
+                    {"samples", report.samples},
+                    {"step_losses", losses_},
+                    {"train", metrics_of(report.train)}};
+    if (report.test) message["test"] = metrics_of(*report.test);
+    losses_.clear();
+    if (!job_.checkpoints.empty()) write_checkpoints(report);
+    send(message);
+  }
+
+  // `best` follows the test accuracy, or the test loss, or without a test set the training loss.
+  void write_checkpoints(const EpochReport& report) {
+    const Sums& judged = report.test ? *report.test : report.train;
+    const double score = report.test && judged.has_accuracy() ? judged.accuracy() : -judged.loss();
+    const bool is_best = report.complete && score > best_;
+    if (is_best) best_ = score;
+    Json state = {{"config", job_.config}, {"step", report.step}, {"epoch", report.epoch + (report.complete ? 1 : 0)}};
+    if (std::isfinite(best_)) state["best"] = best_;
+    state["train"] = metrics_of(report.train);
+    if (report.test) state["test"] = metrics_of(*report.test);
+    const Checkpoint checkpoint = take_checkpoint(*replica_, optimizer_, std::move(state));
+    const std::filesystem::path directory(job_.checkpoints);
+    write_checkpoint(directory / "last", checkpoint);
+    if (is_best) write_checkpoint(directory / "best", checkpoint);
+  }
+
+  void ready(const Trainer& trainer) {
+    const ShardPlan plan(job_.shard, job_.n_ranks);
+    const int64_t rows = plan.counts(std::min(config_.batch_size, train_.num_samples()))[job_.rank];
+    send({{"type", "ready"},
+          {"launches_per_step", replica_->launches_per_step(rows)},
+          {"workspace_bytes", replica_->train_graph().workspace_bytes()},
+          {"parameters", graphs_.num_parameters()},
+          {"num_outputs", graphs_.num_outputs},
+          {"first_step", trainer.steps_done()},
+          {"kernels", kernels_.chosen()},
+          {"programs_built", device_.programs().num_built()},
+          {"programs_from_disk", device_.programs().num_from_disk()}});
+  }
+
+  void evaluate(Trainer& trainer) {
+    const Dataset& data = test_ ? *test_ : train_;
+    const Sums sums = trainer.evaluate(data);
+    Json message = {{"type", "done"}, {"stopped", "finished"}, {"metrics", metrics_of(sums)}};
+    message["samples"] = data.num_samples();
+    send(message);
+  }
+
+  void done(const Trainer& trainer, StopReason reason) {
+    const RankAccount account = trainer.account();
+    send({{"type", "done"},
+          {"stopped", reason == StopReason::kFinished   ? "finished"
+                      : reason == StopReason::kMaxSteps ? "max_steps"
+                                                        : "interrupted"},
+          {"samples", account.samples},
+          {"share", account.share},
+          {"seconds", account.seconds},
+          {"busy_seconds", account.busy_seconds},
+          {"steps", trainer.steps_done()}});
+  }
+
+  const Job job_;
+  std::shared_ptr<Segment> segment_;
+  TrainConfig config_;
+  Dataset train_;
+  std::optional<Dataset> test_;
+  Device device_;
+  std::shared_ptr<Queue> queue_;
+  PluginHost plugins_;
+  KernelChoice kernels_;
+  LayerSet layers_;
+  const Optimizer optimizer_;
+  const StepGraphs graphs_;
+  std::unique_ptr<Bootstrap> bootstrap_;
+  netcl_boot boot_handle_;
+  netcl_device device_handle_;
+  std::vector<netcl_member> members_;
+  std::unique_ptr<Communicator> communicator_;
+  cl::Buffer send_, recv_;
+  Group group_;
+  std::optional<Replica> replica_;
+  int64_t first_step_ = 0;
+  double best_ = -std::numeric_limits<double>::infinity();
+  double last_message_ = 0;
+  std::vector<double> losses_;
+};
+
+int report_error(Segment* segment, const Job& job, ErrorCode code, const std::string& text) {
+  const std::string who = str_cat("rank ", job.rank, " (", job.label, ")");
+  // The first to fail says why; ranks that fail because of it have nothing to add.
+  const bool first = segment == nullptr || segment->abort(who + ": " + text);
+  send({{"type", "error"}, {"code", exit_code(code)}, {"message", text}, {"first", first}});
+  return exit_code(code);
+}
+
+}  // namespace
+
+int worker_main() {
+  Job job;
+  std::shared_ptr<Segment> segment;
+  try {
+    job = job_from_json(Json::parse(text_from_fd(WorkerFds::kJob)));
+    die_with_parent(static_cast<pid_t>(job.parent));
+    keep_to_own_cores(job);
+    segment = Segment::attach(UniqueFd(WorkerFds::kSegment));
+    segment->set_identity(job.rank, ::getpid(), job.label + " " + job.device.name);
+    Worker worker(job, segment);
+    worker.run();
+    return 0;
+  } catch (const Error& e) {
+    return report_error(segment.get(), job, e.code(), e.message());
+  } catch (const cl::Error& e) {
+    return report_error(segment.get(), job, ErrorCode::kDevice, str_cat(e.what(), ": ", cl_error_name(e.err())));
+  } catch (const std::exception& e) {
+    return report_error(segment.get(), job, ErrorCode::kInternal, e.what());
+  }
+}
+
+}  // namespace netcl::app
