@@ -96,8 +96,8 @@ void Bootstrap::exchange(const void* mine, size_t bytes, void* all) {
 Bootstrap::Offer Bootstrap::allocate(uint64_t bytes) {
   Header& h = segment_->header();
   Offer offer{};
-  HeapEntry* free_entry = std::find_if(
-      std::begin(h.heap), std::end(h.heap), [](const HeapEntry& e) { return e.users.load() == 0; });
+  HeapEntry* free_entry = std::find_if(std::begin(h.heap), std::end(h.heap),
+                                       [](const HeapEntry& e) { return e.users.load() == 0; });
   if (free_entry == std::end(h.heap)) {
     offer.error = ENOSPC;
     return offer;
@@ -136,9 +136,8 @@ void* Bootstrap::shared_memory(uint64_t bytes) {
   std::vector<Offer> offers(n_ranks());
   exchange(&mine, sizeof(mine), offers.data());
   for (uint32_t r = 1; r < n_ranks(); ++r) {
-    NETCL_CHECK(offers[r].bytes == offers[0].bytes, ErrorCode::kInternal, "rank ", r,
-                " asks for ", offers[r].bytes, " bytes of shared memory but rank 0 for ",
-                offers[0].bytes);
+    NETCL_CHECK(offers[r].bytes == offers[0].bytes, ErrorCode::kInternal, "rank ", r, " asks for ",
+                offers[r].bytes, " bytes of shared memory but rank 0 for ", offers[0].bytes);
   }
   const Offer offer = offers[0];
   NETCL_CHECK(offer.error == 0, ErrorCode::kTraining, "cannot allocate ", rounded,

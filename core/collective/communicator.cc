@@ -33,9 +33,12 @@ ErrorCode transport_error_code(netcl_rc rc) {
     case NETCL_E_TIMEOUT:
     case NETCL_E_PEER:
     case NETCL_E_NOMEM:
-    case NETCL_E_CANCELLED: return ErrorCode::kTraining;
-    case NETCL_E_DEVICE: return ErrorCode::kDevice;
-    default: return ErrorCode::kPlugin;
+    case NETCL_E_CANCELLED:
+      return ErrorCode::kTraining;
+    case NETCL_E_DEVICE:
+      return ErrorCode::kDevice;
+    default:
+      return ErrorCode::kPlugin;
   }
 }
 
@@ -43,9 +46,8 @@ void Communicator::check(const TransportAccess& access, const char* what,
                          const std::function<netcl_rc(netcl_call*)>& body) {
   const CallResult result = access.call(body);
   if (result.rc == NETCL_OK) return;
-  const std::string reason = result.text.empty()
-                                 ? str_cat("status ", result.rc, " without a reason")
-                                 : result.text;
+  const std::string reason =
+      result.text.empty() ? str_cat("status ", result.rc, " without a reason") : result.text;
   fail(transport_error_code(result.rc), "transport ", access.name, ": ", what, ": ", reason);
 }
 
@@ -67,8 +69,8 @@ Communicator::Communicator(TransportAccess access, const netcl_group_spec& spec)
   NETCL_CHECK(NETCL_HAS(api, open) && NETCL_HAS(api, bucket_new) && NETCL_HAS(api, bucket_free) &&
                   NETCL_HAS(api, post) && NETCL_HAS(api, wait) && NETCL_HAS(api, abort) &&
                   NETCL_HAS(api, close),
-              ErrorCode::kPlugin, "transport ", access_.name,
-              " lacks functions of ", NETCL_TRANSPORT_INTERFACE);
+              ErrorCode::kPlugin, "transport ", access_.name, " lacks functions of ",
+              NETCL_TRANSPORT_INTERFACE);
   check(access_, "open",
         [&](netcl_call* call) { return api->open(access_.self, call, &spec, &group_); });
 }
@@ -105,8 +107,7 @@ Ticket Communicator::post(const netcl_coll& c) {
 
 Ticket Communicator::all_reduce(const netcl_bucket& bucket, uint64_t offset, uint64_t count,
                                 DType dtype, ReduceOp op, void* ready, std::string_view name) {
-  netcl_coll c =
-      with_data(collective(NETCL_ALL_REDUCE, name), bucket, offset, count, dtype, ready);
+  netcl_coll c = with_data(collective(NETCL_ALL_REDUCE, name), bucket, offset, count, dtype, ready);
   c.redop = static_cast<uint32_t>(op);
   return post(c);
 }

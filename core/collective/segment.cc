@@ -74,8 +74,8 @@ Segment::Segment(UniqueFd fd, SharedRegion region)
 Segment::~Segment() = default;
 
 std::shared_ptr<Segment> Segment::create(uint32_t n_ranks) {
-  NETCL_CHECK(n_ranks >= 1 && n_ranks <= kMaxRanks, ErrorCode::kUsage,
-              "a group has 1 to ", kMaxRanks, " workers, not ", n_ranks);
+  NETCL_CHECK(n_ranks >= 1 && n_ranks <= kMaxRanks, ErrorCode::kUsage, "a group has 1 to ",
+              kMaxRanks, " workers, not ", n_ranks);
   UniqueFd fd(memfd_create("netcl-control", MFD_CLOEXEC));
   NETCL_CHECK(fd.valid(), ErrorCode::kTraining, "cannot make shared memory: ", strerror(errno));
   const size_t bytes = control_bytes(n_ranks);
@@ -109,7 +109,8 @@ std::shared_ptr<Segment> Segment::attach(UniqueFd fd) {
                 "the inherited descriptor is no control segment of version ", kVersion,
                 "; supervisor and worker must be the same program");
     n_ranks = h->n_ranks;
-    NETCL_CHECK(n_ranks >= 1 && n_ranks <= kMaxRanks && h->control_bytes == control_bytes(n_ranks) &&
+    NETCL_CHECK(n_ranks >= 1 && n_ranks <= kMaxRanks &&
+                    h->control_bytes == control_bytes(n_ranks) &&
                     static_cast<uint64_t>(info.st_size) >= h->control_bytes,
                 ErrorCode::kInternal, "the control segment's sizes contradict each other");
   }

@@ -78,8 +78,8 @@ class SpawnPlan {
     argv.push_back(nullptr);
     env.push_back(nullptr);
     pid_t pid = -1;
-    const int rc =
-        posix_spawn(&pid, options.argv[0].c_str(), &actions_, &attributes_, argv.data(), env.data());
+    const int rc = posix_spawn(&pid, options.argv[0].c_str(), &actions_, &attributes_, argv.data(),
+                               env.data());
     NETCL_CHECK(rc == 0, ErrorCode::kTraining, "cannot start ", options.argv[0], ": ",
                 strerror(rc));
     return pid;
@@ -177,7 +177,8 @@ std::optional<ExitStatus> ChildProcess::wait(int timeout_ms) {
     if (timeout_ms < 0) continue;
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
-    const auto passed = (now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000;
+    const auto passed =
+        (now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000;
     left = std::max(0, timeout_ms - static_cast<int>(passed));
   }
   return exit_status();
@@ -273,8 +274,8 @@ void write_line(int fd, std::string_view line) {
     sigtimedwait(&pipe_signal, nullptr, &now);
   }
   pthread_sigmask(SIG_SETMASK, &previous, nullptr);
-  NETCL_CHECK(error == 0, ErrorCode::kTraining, "cannot write to the other process: ",
-              strerror(error));
+  NETCL_CHECK(error == 0, ErrorCode::kTraining,
+              "cannot write to the other process: ", strerror(error));
 }
 
 }  // namespace netcl

@@ -137,8 +137,10 @@ TEST(Bootstrap, DifferentSizesAreAnErrorOnSomeRankThatNamesBoth) {
     texts[boot.rank()] =
         error_of([&] { boot.exchange(&mine, boot.rank() == 0 ? 8 : 4, all.data()); });
   });
-  EXPECT_NE(texts[0].find("rank 1 sends 4 bytes but rank 0 sends 8"), std::string::npos) << texts[0];
-  EXPECT_NE(texts[1].find("rank 0 sends 8 bytes but rank 1 sends 4"), std::string::npos) << texts[1];
+  EXPECT_NE(texts[0].find("rank 1 sends 4 bytes but rank 0 sends 8"), std::string::npos)
+      << texts[0];
+  EXPECT_NE(texts[1].find("rank 0 sends 8 bytes but rank 1 sends 4"), std::string::npos)
+      << texts[1];
 }
 
 TEST(Bootstrap, MemoryThatIsNotThereIsAnErrorOnEveryRank) {

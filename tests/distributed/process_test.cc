@@ -91,7 +91,8 @@ TEST(Process, InheritsExactlyWhatItIsGiven) {
   ASSERT_NE(b.get(), 12);
   ChildProcess child(o);
   std::vector<std::string> lines;
-  for (const std::string& line : all_lines(child)) {  // "lr-x------ 1 user group 64 ... 3 -> target"
+  for (const std::string& line :
+       all_lines(child)) {  // "lr-x------ 1 user group 64 ... 3 -> target"
     const size_t arrow = line.find(" -> ");
     if (arrow == std::string::npos) continue;
     const size_t start = line.rfind(' ', arrow - 1) + 1;

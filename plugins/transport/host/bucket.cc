@@ -13,10 +13,10 @@ namespace netcl::host_transport {
 
 void check_cl(cl_int code, const char* call) {
   if (code == CL_SUCCESS) return;
-  throw plugin::Failure(NETCL_E_DEVICE,
-                        std::string("host transport: ") + call + " failed with OpenCL error " +
-                            std::to_string(code),
-                        code);
+  throw plugin::Failure(
+      NETCL_E_DEVICE,
+      std::string("host transport: ") + call + " failed with OpenCL error " + std::to_string(code),
+      code);
 }
 
 namespace {
@@ -122,8 +122,8 @@ Bucket::~Bucket() {
 
 cl_mem Bucket::pin(void* memory, uint64_t bytes) {
   cl_int code = CL_SUCCESS;
-  cl_mem buffer = clCreateBuffer(cl_.context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes,
-                                 memory, &code);
+  cl_mem buffer =
+      clCreateBuffer(cl_.context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, memory, &code);
   if (code != CL_SUCCESS) return nullptr;
   // A pending map of the shared result would copy the peers' bytes away on an implementation that
   // does not work in place; the buffer is never used by a command again, so nothing is written.

@@ -35,15 +35,15 @@ HostGroup::HostGroup(const Host& host, const netcl_group_spec& spec, const Optio
   // One piece of memory: the shared state, then a probe area for each rank.
   const uint64_t state_bytes = Bucket::rounded(SharedState::size_bytes(n_ranks_));
   void* memory = nullptr;
-  plugin::check(host.table()->boot_shared(host.call(), boot_, state_bytes + n_ranks_ * kProbeBytes,
-                                          &memory),
-                "boot_shared");
+  plugin::check(
+      host.table()->boot_shared(host.call(), boot_, state_bytes + n_ranks_ * kProbeBytes, &memory),
+      "boot_shared");
   shared_ = static_cast<SharedState*>(memory);
   open_queue(host, spec);
   try {
     if (unified && options.allow_zero_copy) {
-      const std::string problem = probe_zero_copy(
-          cl_, static_cast<char*>(memory) + state_bytes + rank_ * kProbeBytes);
+      const std::string problem =
+          probe_zero_copy(cl_, static_cast<char*>(memory) + state_bytes + rank_ * kProbeBytes);
       zero_copy_ = problem.empty();
       host.log(NETCL_LOG_INFO, zero_copy_ ? "host transport: zero copy"
                                           : "host transport: staging, because " + problem);
@@ -107,9 +107,9 @@ HostGroup::~HostGroup() {
 
 void HostGroup::bucket_new(const Host& host, uint64_t bytes, netcl_bucket* out) {
   void* memory = nullptr;
-  plugin::check(host.table()->boot_shared(host.call(), boot_,
-                                          Bucket::shared_bytes(bytes, n_ranks_), &memory),
-                "boot_shared");
+  plugin::check(
+      host.table()->boot_shared(host.call(), boot_, Bucket::shared_bytes(bytes, n_ranks_), &memory),
+      "boot_shared");
   auto bucket = std::make_unique<Bucket>(cl_, bytes, rank_, n_ranks_, zero_copy_, memory);
   out->handle = bucket.get();
   out->send = bucket->send();
@@ -137,8 +137,8 @@ void HostGroup::bucket_free(netcl_bucket* bucket) noexcept {
 
 void HostGroup::check_posted(const netcl_coll& c) const {
   const auto refuse = [&](const std::string& why) {
-    throw Failure(NETCL_E_ARG,
-                  "host transport: collective \"" + std::string(plugin::view(c.name)) + "\": " + why);
+    throw Failure(NETCL_E_ARG, "host transport: collective \"" + std::string(plugin::view(c.name)) +
+                                   "\": " + why);
   };
   if (c.kind == NETCL_BARRIER) return;
   if (c.kind != NETCL_ALL_REDUCE && c.kind != NETCL_BROADCAST) {
@@ -189,7 +189,8 @@ uint64_t HostGroup::post(const Host& host, const netcl_coll& c) {
 void HostGroup::wait(const Host& host, uint64_t ticket) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (ticket == 0 || ticket >= next_sequence_) {
-    throw Failure(NETCL_E_ARG, "host transport: no collective has ticket " + std::to_string(ticket));
+    throw Failure(NETCL_E_ARG,
+                  "host transport: no collective has ticket " + std::to_string(ticket));
   }
   for (;;) {
     if (problem_ && problem_->code == NETCL_E_CANCELLED) {

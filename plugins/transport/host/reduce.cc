@@ -74,11 +74,16 @@ template <typename T>
 void reduce_op(uint32_t redop, const void* const* inputs, uint32_t n_inputs, void* out,
                size_t count) {
   switch (redop) {
-    case NETCL_SUM: return reduce_typed<T, Sum>(inputs, n_inputs, out, count);
-    case NETCL_MAX: return reduce_typed<T, Max>(inputs, n_inputs, out, count);
-    case NETCL_MIN: return reduce_typed<T, Min>(inputs, n_inputs, out, count);
-    case NETCL_PROD: return reduce_typed<T, Prod>(inputs, n_inputs, out, count);
-    default: return;
+    case NETCL_SUM:
+      return reduce_typed<T, Sum>(inputs, n_inputs, out, count);
+    case NETCL_MAX:
+      return reduce_typed<T, Max>(inputs, n_inputs, out, count);
+    case NETCL_MIN:
+      return reduce_typed<T, Min>(inputs, n_inputs, out, count);
+    case NETCL_PROD:
+      return reduce_typed<T, Prod>(inputs, n_inputs, out, count);
+    default:
+      return;
   }
 }
 
@@ -87,13 +92,18 @@ void reduce_op(uint32_t redop, const void* const* inputs, uint32_t n_inputs, voi
 size_t element_bytes(uint32_t dtype) {
   switch (dtype) {
     case NETCL_F32:
-    case NETCL_I32: return 4;
+    case NETCL_I32:
+      return 4;
     case NETCL_F16:
-    case NETCL_BF16: return 2;
-    case NETCL_I64: return 8;
+    case NETCL_BF16:
+      return 2;
+    case NETCL_I64:
+      return 8;
     case NETCL_U8:
-    case NETCL_BOOL: return 1;
-    default: return 0;
+    case NETCL_BOOL:
+      return 1;
+    default:
+      return 0;
   }
 }
 
@@ -105,10 +115,14 @@ bool can_reduce(uint32_t dtype, uint32_t redop) {
 void reduce(uint32_t dtype, uint32_t redop, const void* const* inputs, uint32_t n_inputs, void* out,
             size_t count) {
   switch (dtype) {
-    case NETCL_F32: return reduce_op<float>(redop, inputs, n_inputs, out, count);
-    case NETCL_I32: return reduce_op<int32_t>(redop, inputs, n_inputs, out, count);
-    case NETCL_I64: return reduce_op<int64_t>(redop, inputs, n_inputs, out, count);
-    default: return;
+    case NETCL_F32:
+      return reduce_op<float>(redop, inputs, n_inputs, out, count);
+    case NETCL_I32:
+      return reduce_op<int32_t>(redop, inputs, n_inputs, out, count);
+    case NETCL_I64:
+      return reduce_op<int64_t>(redop, inputs, n_inputs, out, count);
+    default:
+      return;
   }
 }
 

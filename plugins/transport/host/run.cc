@@ -13,15 +13,20 @@ namespace {
 
 const char* kind_name(uint32_t kind) {
   switch (kind) {
-    case NETCL_ALL_REDUCE: return "all_reduce";
-    case NETCL_BROADCAST: return "broadcast";
-    case NETCL_BARRIER: return "barrier";
-    default: return "unknown collective";
+    case NETCL_ALL_REDUCE:
+      return "all_reduce";
+    case NETCL_BROADCAST:
+      return "broadcast";
+    case NETCL_BARRIER:
+      return "barrier";
+    default:
+      return "unknown collective";
   }
 }
 
 std::string dtype_name(uint32_t dtype) {
-  static constexpr const char* kNames[] = {"none", "f32", "f16", "bf16", "i32", "i64", "u8", "bool"};
+  static constexpr const char* kNames[] = {"none", "f32", "f16", "bf16",
+                                           "i32",  "i64", "u8",  "bool"};
   return dtype <= NETCL_BOOL ? kNames[dtype] : "dtype " + std::to_string(dtype);
 }
 
@@ -49,8 +54,7 @@ HostGroup::Run::Run(HostGroup& group, const Posted& posted)
   const bool has_data = posted.bucket != nullptr && posted.count > 0;
   single_wave_ = !has_data || posted.bucket->small();
   copies_out_ = has_data && !posted.bucket->zero_copy();
-  chunk_elements_ =
-      has_data ? std::max<uint64_t>(group.chunk_bytes_ / posted.element_bytes, 1) : 1;
+  chunk_elements_ = has_data ? std::max<uint64_t>(group.chunk_bytes_ / posted.element_bytes, 1) : 1;
   n_chunks_ = has_data ? (posted.count + chunk_elements_ - 1) / chunk_elements_ : 1;
   base_ = group.chunks_done_;
 }
@@ -113,11 +117,13 @@ void HostGroup::Run::start_input() {
   cl_command_queue queue = group_.cl_.queue;
   if (bucket->zero_copy()) {
     cl_int code = CL_SUCCESS;
-    mapped_recv_ = clEnqueueMapBuffer(queue, bucket->recv(), CL_FALSE, CL_MAP_WRITE,
-                                      posted_.offset_bytes, bytes, n_wait, wait_list, nullptr, &code);
+    mapped_recv_ =
+        clEnqueueMapBuffer(queue, bucket->recv(), CL_FALSE, CL_MAP_WRITE, posted_.offset_bytes,
+                           bytes, n_wait, wait_list, nullptr, &code);
     check_cl(code, "clEnqueueMapBuffer of the result");
-    mapped_send_ = clEnqueueMapBuffer(queue, bucket->send(), CL_TRUE, CL_MAP_READ,
-                                      posted_.offset_bytes, bytes, n_wait, wait_list, nullptr, &code);
+    mapped_send_ =
+        clEnqueueMapBuffer(queue, bucket->send(), CL_TRUE, CL_MAP_READ, posted_.offset_bytes, bytes,
+                           n_wait, wait_list, nullptr, &code);
     check_cl(code, "clEnqueueMapBuffer of the contribution");
     return;
   }
@@ -138,9 +144,9 @@ bool HostGroup::Run::input_done(uint64_t chunk) {
   if (input_events_.empty()) return true;
   cl_event event = input_events_[chunk];
   cl_int status = CL_QUEUED;
-  check_cl(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status,
-                          nullptr),
-           "clGetEventInfo");
+  check_cl(
+      clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr),
+      "clGetEventInfo");
   if (status < 0) check_cl(status, "copying the contribution to the host");
   if (status == CL_COMPLETE) return true;
   // Nothing else to do before this copy is there: let the driver wait.
@@ -182,9 +188,9 @@ void HostGroup::Run::check_descriptors() {
   const Descriptor& first = shared_.rank(0)->descriptor[posted_.sequence % 2];
   for (uint32_t r = 1; r < group_.n_ranks_; ++r) {
     if (same(first, shared_.rank(r)->descriptor[posted_.sequence % 2])) continue;
-    throw Failure(NETCL_E_STATE, "host transport: the ranks' collectives differ: " + describe(0) +
-                                     " but " + describe(r) +
-                                     "; all ranks must post the same collectives in the same order");
+    throw Failure(NETCL_E_STATE,
+                  "host transport: the ranks' collectives differ: " + describe(0) + " but " +
+                      describe(r) + "; all ranks must post the same collectives in the same order");
   }
 }
 
@@ -228,8 +234,8 @@ void HostGroup::Run::output_chunk(uint64_t chunk) {
   if (last_output_ != nullptr) clReleaseEvent(last_output_);
   last_output_ = nullptr;
   check_cl(clEnqueueWriteBuffer(group_.cl_.queue, posted_.bucket->recv(), CL_FALSE, start,
-                                s.count * posted_.element_bytes, posted_.bucket->result() + start, 0,
-                                nullptr, &last_output_),
+                                s.count * posted_.element_bytes, posted_.bucket->result() + start,
+                                0, nullptr, &last_output_),
            "clEnqueueWriteBuffer of the result");
   check_cl(clFlush(group_.cl_.queue), "clFlush");
 }
@@ -242,13 +248,14 @@ void HostGroup::Run::finish_output() {
              "clEnqueueUnmapMemObject of the contribution");
   }
   if (mapped_recv_ != nullptr) {
-    check_cl(clEnqueueUnmapMemObject(queue, posted_.bucket->recv(),
-                                     std::exchange(mapped_recv_, nullptr), 0, nullptr,
-                                     &last_output_),
-             "clEnqueueUnmapMemObject of the result");
+    check_cl(
+        clEnqueueUnmapMemObject(queue, posted_.bucket->recv(), std::exchange(mapped_recv_, nullptr),
+                                0, nullptr, &last_output_),
+        "clEnqueueUnmapMemObject of the result");
   }
   // The queue is in order: with the last command everything is done.
-  if (last_output_ != nullptr) check_cl(clWaitForEvents(1, &last_output_), "handing over the result");
+  if (last_output_ != nullptr)
+    check_cl(clWaitForEvents(1, &last_output_), "handing over the result");
 }
 
 bool HostGroup::Run::advance() {
@@ -303,12 +310,12 @@ void HostGroup::Run::report_late() const {
     if (counter.load(std::memory_order_acquire) >= needed) continue;
     late += (late.empty() ? "" : ", ") + std::to_string(r);
   }
-  throw Failure(NETCL_E_TIMEOUT,
-                "host transport: rank " + std::to_string(group_.rank_) + " waited " +
-                    std::to_string(group_.timeout_ns_ / 1'000'000u) + " ms in " +
-                    kind_name(posted_.kind) + " \"" + posted_.name + "\" (number " +
-                    std::to_string(posted_.sequence) + ") for rank " + late +
-                    "; look at what it does, or allow more time");
+  throw Failure(NETCL_E_TIMEOUT, "host transport: rank " + std::to_string(group_.rank_) +
+                                     " waited " + std::to_string(group_.timeout_ns_ / 1'000'000u) +
+                                     " ms in " + kind_name(posted_.kind) + " \"" + posted_.name +
+                                     "\" (number " + std::to_string(posted_.sequence) +
+                                     ") for rank " + late +
+                                     "; look at what it does, or allow more time");
 }
 
 }  // namespace netcl::host_transport

@@ -30,9 +30,9 @@ struct Descriptor {
 };
 
 struct alignas(64) RankLine {
-  std::atomic<uint64_t> published;               // chunks whose contribution lies in the slot
-  alignas(64) std::atomic<uint64_t> reduced;     // chunks whose slice lies in the result
-  alignas(64) std::atomic<uint32_t> fault;       // NETCL_E_*, once this rank has given up
+  std::atomic<uint64_t> published;            // chunks whose contribution lies in the slot
+  alignas(64) std::atomic<uint64_t> reduced;  // chunks whose slice lies in the result
+  alignas(64) std::atomic<uint32_t> fault;    // NETCL_E_*, once this rank has given up
   char fault_text[444];
   // Two, because a rank can be at most one collective ahead of the slowest reader.
   Descriptor descriptor[2];

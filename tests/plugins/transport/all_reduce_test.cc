@@ -58,8 +58,8 @@ std::vector<uint32_t> contribution(uint32_t dtype, uint32_t rank, size_t count, 
     const uint32_t word = static_cast<uint32_t>(random());
     v[i] = word;
     if (dtype != NETCL_F32) continue;
-    const float x = std::ldexp(static_cast<float>(static_cast<int32_t>(word)),
-                               static_cast<int>(word % 9) - 32);
+    const float x =
+        std::ldexp(static_cast<float>(static_cast<int32_t>(word)), static_cast<int>(word % 9) - 32);
     std::memcpy(&v[i], &x, 4);
     if (i % 13 == 5) v[i] = special[word % 10];
   }
@@ -89,7 +89,8 @@ void check_case(Rank& rank, const netcl_bucket& bucket, const Case& c, uint32_t 
   std::vector<uint32_t> got(c.count);
   rank.read(bucket, c.offset * 4, got.data(), c.count * 4);
   std::vector<std::vector<uint32_t>> all;
-  for (uint32_t r = 0; r < rank.n_ranks(); ++r) all.push_back(contribution(c.dtype, r, c.count, seed));
+  for (uint32_t r = 0; r < rank.n_ranks(); ++r)
+    all.push_back(contribution(c.dtype, r, c.count, seed));
   std::vector<uint32_t> in(rank.n_ranks());
   for (size_t i = 0; i < c.count; ++i) {
     for (uint32_t r = 0; r < rank.n_ranks(); ++r) in[r] = all[r][i];
@@ -129,8 +130,7 @@ TEST_P(AllReduce, EqualsTheRankOrderOracleBitForBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, AllReduce,
-                         ::testing::Combine(::testing::Values(1, 2, 3, 5, 8),
-                                            ::testing::Bool()),
+                         ::testing::Combine(::testing::Values(1, 2, 3, 5, 8), ::testing::Bool()),
                          [](const auto& param) {
                            return std::to_string(std::get<0>(param.param)) + "ranks" +
                                   (std::get<1>(param.param) ? "ZeroCopy" : "Staging");

@@ -64,7 +64,8 @@ TEST(Mismatch, OperationTypeNameAndKindAreNamed) {
       [](Rank& rank, const netcl_bucket& b) {
         return Rank::all_reduce(b, 0, 100, NETCL_F32, rank.rank() == 2 ? NETCL_MAX : NETCL_SUM);
       },
-      "rank 0 posts all_reduce \"test\" (number 1, sum", "rank 2 posts all_reduce \"test\" (number 1, max");
+      "rank 0 posts all_reduce \"test\" (number 1, sum",
+      "rank 2 posts all_reduce \"test\" (number 1, max");
   expect_mismatch(
       [](Rank& rank, const netcl_bucket& b) {
         return Rank::all_reduce(b, 0, 100, rank.rank() == 2 ? NETCL_I32 : NETCL_F32, NETCL_SUM);
@@ -114,7 +115,8 @@ TEST(Timeout, NamesTheLateRankAndTheCollective) {
     });
     ++done;
     EXPECT_EQ(s.code, static_cast<netcl_rc>(NETCL_E_TIMEOUT)) << s.text;
-    EXPECT_TRUE(contains(s.text, "100 ms in all_reduce \"bucket 3\" (number 1) for rank 1;")) << s.text;
+    EXPECT_TRUE(contains(s.text, "100 ms in all_reduce \"bucket 3\" (number 1) for rank 1;"))
+        << s.text;
   });
 }
 

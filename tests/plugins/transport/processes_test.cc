@@ -65,7 +65,8 @@ struct Worker {
     clFlush(queue);
     Ticket ticket;
     try {
-      ticket = communicator->all_reduce(bucket, 0, kCount, DType::kI32, ReduceOp::kSum, ready, name);
+      ticket =
+          communicator->all_reduce(bucket, 0, kCount, DType::kI32, ReduceOp::kSum, ready, name);
       clReleaseEvent(ready);
     } catch (...) {
       clFinish(queue);
@@ -78,7 +79,8 @@ struct Worker {
     const auto n = static_cast<int32_t>(communicator->n_ranks());
     for (size_t i = 0; i < kCount; ++i) {
       const int32_t want = n * (base + static_cast<int32_t>(i)) + n * (n - 1) / 2;
-      NETCL_CHECK(data[i] == want, ErrorCode::kInternal, "element ", i, ": ", data[i], " not ", want);
+      NETCL_CHECK(data[i] == want, ErrorCode::kInternal, "element ", i, ": ", data[i], " not ",
+                  want);
     }
   }
 
@@ -128,9 +130,9 @@ std::vector<ChildProcess> start(const Segment& segment, int dying_rank) {
   for (uint32_t r = 0; r < segment.n_ranks(); ++r) {
     SpawnOptions o;
     o.argv = {"/proc/self/exe"};
-    o.environment = environment::with_changes(
-        {"NETCL_TEST_RANK=" + std::to_string(r), "NETCL_TEST_PARENT=" + std::to_string(getpid()),
-         "NETCL_TEST_DIES=" + std::to_string(dying_rank)});
+    o.environment = environment::with_changes({"NETCL_TEST_RANK=" + std::to_string(r),
+                                               "NETCL_TEST_PARENT=" + std::to_string(getpid()),
+                                               "NETCL_TEST_DIES=" + std::to_string(dying_rank)});
     o.descriptors = {{segment.fd(), kSegmentFd}};
     o.status_fd = kStatusFd;
     children.emplace_back(o);

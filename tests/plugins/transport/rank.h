@@ -61,7 +61,9 @@ class Rank {
   cl_command_queue queue() const { return queue_; }
   host_transport::HostGroup& group() { return *static_cast<host_transport::HostGroup*>(group_); }
   const netcl_transport_api& api() const { return *api_; }
-  netcl_plugin* self() { return reinterpret_cast<netcl_plugin*>(static_cast<plugin::Plugin*>(&plugin_)); }
+  netcl_plugin* self() {
+    return reinterpret_cast<netcl_plugin*>(static_cast<plugin::Plugin*>(&plugin_));
+  }
 
   netcl_bucket bucket(uint64_t bytes) {
     netcl_bucket b{};
@@ -108,10 +110,9 @@ class Rank {
   cl_event write(const netcl_bucket& b, uint64_t offset, const void* data, uint64_t bytes) {
     if (bytes == 0) return nullptr;
     cl_event event = nullptr;
-    host_transport::check_cl(
-        clEnqueueWriteBuffer(queue_, static_cast<cl_mem>(b.send), CL_FALSE, offset, bytes, data, 0,
-                             nullptr, &event),
-        "clEnqueueWriteBuffer");
+    host_transport::check_cl(clEnqueueWriteBuffer(queue_, static_cast<cl_mem>(b.send), CL_FALSE,
+                                                  offset, bytes, data, 0, nullptr, &event),
+                             "clEnqueueWriteBuffer");
     host_transport::check_cl(clFlush(queue_), "clFlush");
     return event;
   }
@@ -140,7 +141,8 @@ class Rank {
   cl_command_queue queue_ = nullptr;
 };
 
-// Runs `body(rank)` on a thread for each rank. The first exception is thrown again, after all ended.
+// Runs `body(rank)` on a thread for each rank. The first exception is thrown again, after all
+// ended.
 inline void on_ranks(TestDevice& device, uint32_t n_ranks, const host_transport::Options& options,
                      uint64_t timeout_ms, const std::function<void(Rank&)>& body) {
   const auto segment = Segment::create(n_ranks);
