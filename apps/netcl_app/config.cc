@@ -54,8 +54,10 @@ void parse_table_keys(const ConfigView& view, DataConfig& data) {
     } else if (label->is_integer()) {
       data.label = label->as_integer(-kMaxCount, kMaxCount);
     } else {
-      label->reject("expected a column's number (0 is the first, -1 the last) or its name in the "
-                    "header, found " + describe_json(label->json()));
+      label->reject(
+          "expected a column's number (0 is the first, -1 the last) or its name in the "
+          "header, found " +
+          describe_json(label->json()));
     }
   }
   const std::string header = view.text_or("header", "auto", {"auto", "yes", "no"});

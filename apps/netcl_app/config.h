@@ -46,9 +46,9 @@ struct ScheduleConfig {
 struct TrainConfig {
   explicit TrainConfig(ConfigView model_view) : model(std::move(model_view)) {}
 
-  std::string name;               // the file's name without directory and extension
-  ConfigView model;               // {"input": [...], "layers": [...]}, with places for later checks
-  std::vector<int64_t> input;     // model.input: shape of one sample
+  std::string name;            // the file's name without directory and extension
+  ConfigView model;            // {"input": [...], "layers": [...]}, with places for later checks
+  std::vector<int64_t> input;  // model.input: shape of one sample
   DataConfig data;
   std::string loss = "cross_entropy";
   std::vector<std::string> metrics = {"accuracy"};

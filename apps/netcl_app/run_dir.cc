@@ -45,7 +45,8 @@ RunDir::RunDir(fs::path path) : path_(std::move(path)) {
   const fs::path file = path_ / "metrics.jsonl";
   metrics_.reset(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   NETCL_CHECK(metrics_.valid(), ErrorCode::kCheckpoint, file.string(),
-              ": cannot be written: ", std::strerror(errno), "; choose another directory with --out");
+              ": cannot be written: ", std::strerror(errno),
+              "; choose another directory with --out");
 }
 
 RunDir RunDir::create(const fs::path& parent, const std::string& name, std::time_t now) {
@@ -73,7 +74,8 @@ RunDir RunDir::open(const fs::path& path, bool resume) {
   make_directories(full);
   std::error_code ignored;
   NETCL_CHECK(resume || !fs::exists(full / "config.json", ignored), ErrorCode::kCheckpoint,
-              full.string(), ": holds a run already; choose another directory, or go on with it "
+              full.string(),
+              ": holds a run already; choose another directory, or go on with it "
               "(--resume)");
   return RunDir(full);
 }
@@ -83,14 +85,13 @@ void RunDir::write_config(const Json& config) const {
 }
 
 void RunDir::write_environment(const Json& environment) const {
-  write_file_atomic(path_ / "environment.json", environment.dump(2) + "\n",
-                    ErrorCode::kCheckpoint);
+  write_file_atomic(path_ / "environment.json", environment.dump(2) + "\n", ErrorCode::kCheckpoint);
 }
 
 void RunDir::append_metrics(const Json& metrics) {
   const fs::path file = path_ / "metrics.jsonl";
   const std::string line = metrics.dump() + "\n";
-  struct stat before{};
+  struct stat before {};
   const bool sized = ::fstat(metrics_.get(), &before) == 0;
   size_t written = 0;
   while (written < line.size()) {

@@ -127,8 +127,8 @@ void JsonDoc::apply_override(const std::string& assignment) {
       continue;
     }
     NETCL_CHECK(node->is_object() && !steps[i].index, ErrorCode::kUsage, place, ": ",
-                path.empty() ? "the document" : path, " is ", describe_json(*node), "; it has no \"",
-                key, '"');
+                path.empty() ? "the document" : path, " is ", describe_json(*node),
+                "; it has no \"", key, '"');
     if (!node->contains(key) && i + 1 < steps.size()) {
       const std::string near = nearest_name(key, keys_of(*node));
       NETCL_CHECK(near.empty() && !steps[i + 1].index, ErrorCode::kUsage, place, ": ",
@@ -147,7 +147,7 @@ void JsonDoc::apply_override(const std::string& assignment) {
   const std::string& top = first_made.empty() ? pointer : first_made;
   for (auto it = entries_.begin(); it != entries_.end();) {
     it = it->first.compare(0, pointer.size() + 1, pointer + "/") == 0 ? entries_.erase(it)
-                                                                     : std::next(it);
+                                                                      : std::next(it);
   }
   const JsonLocation location{0, 0, assignment};
   entries_[top] = Entry{location, location};

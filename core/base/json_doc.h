@@ -85,8 +85,8 @@ class ConfigView {
   const Json& json() const { return *node_; }
   const std::string& path() const { return path_; }  // "model.layers[2].out"; "" for the root
   const std::shared_ptr<const JsonDoc>& doc() const { return doc_; }
-  std::string where() const;        // place of the value
-  bool from_override() const;       // the value came from --set
+  std::string where() const;   // place of the value
+  bool from_override() const;  // the value came from --set
   bool is_list() const { return node_->is_array(); }
   bool is_object() const { return node_->is_object(); }
   bool is_text() const { return node_->is_string(); }

@@ -15,9 +15,12 @@ bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) |
 std::string pointer_step(const std::string& key) {
   std::string step = "/";
   for (char c : key) {
-    if (c == '~') step += "~0";
-    else if (c == '/') step += "~1";
-    else step += c;
+    if (c == '~')
+      step += "~0";
+    else if (c == '/')
+      step += "~1";
+    else
+      step += c;
   }
   return step;
 }
@@ -132,7 +135,8 @@ Json JsonParser::parse_object(const std::string& pointer, int depth) {
     object[key] = std::move(value);
     skip_space();
     if (at_end()) {
-      error(here(), str_cat("the object that starts on line ", open.line, " is never closed with '}'"));
+      error(here(),
+            str_cat("the object that starts on line ", open.line, " is never closed with '}'"));
     }
     if (peek() == '}') break;
     if (peek() != ',') error(here(), "expected ',' or '}', found " + found());
@@ -159,7 +163,8 @@ Json JsonParser::parse_list(const std::string& pointer, int depth) {
     list.push_back(parse_value(str_cat(pointer, '/', list.size()), nullptr, depth + 1));
     skip_space();
     if (at_end()) {
-      error(here(), str_cat("the list that starts on line ", open.line, " is never closed with ']'"));
+      error(here(),
+            str_cat("the list that starts on line ", open.line, " is never closed with ']'"));
     }
     if (peek() == ']') break;
     if (peek() != ',') error(here(), "expected ',' or ']', found " + found());
@@ -184,8 +189,9 @@ Json JsonParser::parse_string() {
   const std::string_view slice = text_.substr(begin, offset_ - begin);
   Json value = Json::parse(slice, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) {
-    error(start, str_cat("text with a bad escape, a control character or bytes that are not UTF-8: ",
-                         slice.substr(0, 40)));
+    error(start,
+          str_cat("text with a bad escape, a control character or bytes that are not UTF-8: ",
+                  slice.substr(0, 40)));
   }
   return value;
 }

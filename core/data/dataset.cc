@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kMagic = 0x317461446c63746eull;  // "ntclDat1"
 constexpr size_t kAlign = 4096;                     // features and labels start on a page
-constexpr uint64_t kMaxBytes = uint64_t{1} << 46;   // far above any memory; keeps sums from wrapping
+constexpr uint64_t kMaxBytes = uint64_t{1} << 46;  // far above any memory; keeps sums from wrapping
 
 // The start of the block; plain numbers, since another process of the same program reads it.
 struct Header {
@@ -32,7 +32,7 @@ struct Header {
   float offset;
   uint64_t features_at;
   uint64_t labels_at;
-  uint64_t names_at;     // class names, each ended by a zero byte
+  uint64_t names_at;  // class names, each ended by a zero byte
   uint64_t names_bytes;
 };
 
@@ -62,8 +62,8 @@ void check_spec(const DatasetSpec& spec) {
 
 UniqueFd make_block(size_t size_bytes) {
   UniqueFd fd(::memfd_create("netcl-data", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  NETCL_CHECK(fd.valid(), ErrorCode::kData, "the data set's memory cannot be created: ",
-              std::strerror(errno));
+  NETCL_CHECK(fd.valid(), ErrorCode::kData,
+              "the data set's memory cannot be created: ", std::strerror(errno));
   // Allocated now: a full memory is an error here and not a bus error in the copy.
   const int failed = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(size_bytes));
   NETCL_CHECK(failed == 0, ErrorCode::kData, "no memory for the data set (", size_bytes >> 20,
@@ -109,20 +109,20 @@ Dataset Dataset::create(const DatasetSpec& spec) {
 
   Dataset out;
   out.fd_ = make_block(header.total_bytes);
-  void* block = ::mmap(nullptr, header.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                       out.fd_.get(), 0);
-  NETCL_CHECK(block != MAP_FAILED, ErrorCode::kData, "the data set cannot be mapped: ",
-              std::strerror(errno));
+  void* block =
+      ::mmap(nullptr, header.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, out.fd_.get(), 0);
+  NETCL_CHECK(block != MAP_FAILED, ErrorCode::kData,
+              "the data set cannot be mapped: ", std::strerror(errno));
   char* bytes = static_cast<char*>(block);
   std::memcpy(bytes, &header, sizeof(header));
   std::memcpy(bytes + header.features_at, spec.features, feature_bytes);
   std::memcpy(bytes + header.labels_at, spec.labels, n * sizeof(int32_t));
   if (!names.empty()) std::memcpy(bytes + header.names_at, names.data(), names.size());
   ::munmap(block, header.total_bytes);
-  const int sealed = ::fcntl(out.fd_.get(), F_ADD_SEALS,
-                             F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
-  NETCL_CHECK(sealed == 0, ErrorCode::kData, "the data set's memory cannot be sealed: ",
-              std::strerror(errno));
+  const int sealed =
+      ::fcntl(out.fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+  NETCL_CHECK(sealed == 0, ErrorCode::kData,
+              "the data set's memory cannot be sealed: ", std::strerror(errno));
   out.map(header.total_bytes);
   return out;
 }
@@ -130,9 +130,9 @@ Dataset Dataset::create(const DatasetSpec& spec) {
 Dataset Dataset::attach(int fd) {
   Dataset out;
   out.fd_.reset(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
-  NETCL_CHECK(out.fd_.valid(), ErrorCode::kData, "descriptor ", fd, " holds no data set: ",
-              std::strerror(errno));
-  struct stat info{};
+  NETCL_CHECK(out.fd_.valid(), ErrorCode::kData, "descriptor ", fd,
+              " holds no data set: ", std::strerror(errno));
+  struct stat info {};
   NETCL_CHECK(::fstat(fd, &info) == 0 && info.st_size >= static_cast<off_t>(sizeof(Header)),
               ErrorCode::kData, "descriptor ", fd, " holds no data set: it is too small");
   out.map(static_cast<size_t>(info.st_size));
@@ -143,18 +143,17 @@ void Dataset::map(size_t size_bytes) {
   // Private: Linux before 6.7 refuses a shared mapping of write-sealed memory, even to read. Pages
   // that nobody writes are the same physical ones either way.
   void* block = ::mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, fd_.get(), 0);
-  NETCL_CHECK(block != MAP_FAILED, ErrorCode::kData, "the data set cannot be mapped: ",
-              std::strerror(errno));
+  NETCL_CHECK(block != MAP_FAILED, ErrorCode::kData,
+              "the data set cannot be mapped: ", std::strerror(errno));
   block_ = block;
   size_bytes_ = size_bytes;
   Header header;
   std::memcpy(&header, block, sizeof(header));
-  const bool sound = header.magic == kMagic && header.total_bytes == size_bytes &&
-                     header.rank <= NETCL_MAX_RANK && header.num_samples > 0 &&
-                     header.features_at <= header.labels_at &&
-                     header.labels_at <= header.names_at &&
-                     header.names_at + header.names_bytes == size_bytes &&
-                     (header.dtype == NETCL_U8 || header.dtype == NETCL_F32);
+  const bool sound =
+      header.magic == kMagic && header.total_bytes == size_bytes && header.rank <= NETCL_MAX_RANK &&
+      header.num_samples > 0 && header.features_at <= header.labels_at &&
+      header.labels_at <= header.names_at && header.names_at + header.names_bytes == size_bytes &&
+      (header.dtype == NETCL_U8 || header.dtype == NETCL_F32);
   NETCL_CHECK(sound, ErrorCode::kData,
               "the shared memory holds no data set of this version of netcl");
   dtype_ = static_cast<DType>(header.dtype);
@@ -236,9 +235,9 @@ Dataset Dataset::subset(const std::vector<int64_t>& indices) const {
                 static_cast<const char*>(features_) + from * sample_bytes, sample_bytes);
     labels[i] = labels_[from];
   }
-  DatasetSpec spec{dtype_,        sample_shape_, static_cast<int64_t>(indices.size()),
+  DatasetSpec spec{dtype_,          sample_shape_, static_cast<int64_t>(indices.size()),
                    features.data(), labels.data(), num_classes_,
-                   class_names_,  scale_,        offset_};
+                   class_names_,    scale_,        offset_};
   return create(spec);
 }
 

@@ -16,14 +16,14 @@ namespace netcl {
 
 // What Dataset::create takes; the pointers are read during the call only.
 struct DatasetSpec {
-  DType dtype = DType::kF32;         // kU8 or kF32
-  Shape sample_shape;                // shape of one sample, such as [64] or [28,28]
+  DType dtype = DType::kF32;  // kU8 or kF32
+  Shape sample_shape;         // shape of one sample, such as [64] or [28,28]
   int64_t num_samples = 0;
-  const void* features = nullptr;    // num_samples * elements, row-major
-  const int32_t* labels = nullptr;   // num_samples, each >= 0
-  int64_t num_classes = 0;           // 0: largest label + 1
+  const void* features = nullptr;        // num_samples * elements, row-major
+  const int32_t* labels = nullptr;       // num_samples, each >= 0
+  int64_t num_classes = 0;               // 0: largest label + 1
   std::vector<std::string> class_names;  // empty, or one a class
-  float scale = 1.0f;                // a feature enters the model as raw * scale + offset
+  float scale = 1.0f;                    // a feature enters the model as raw * scale + offset
   float offset = 0.0f;
 };
 
@@ -63,7 +63,7 @@ class Dataset {
 
  private:
   Dataset() = default;
-  void map(size_t size_bytes);   // maps fd_ read-only and reads the header
+  void map(size_t size_bytes);  // maps fd_ read-only and reads the header
   void unmap() noexcept;
 
   UniqueFd fd_;

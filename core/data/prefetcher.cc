@@ -52,9 +52,8 @@ void Prefetcher::run() {
 BatchSlot* Prefetcher::acquire() {
   const int64_t ring = static_cast<int64_t>(slots_.size());
   std::unique_lock<std::mutex> lock(mutex_);
-  NETCL_CHECK(acquired_ - released_ < ring || (done_ && acquired_ == filled_),
-              ErrorCode::kInternal, "prefetcher: all ", ring,
-              " slots are held; release one before acquiring the next");
+  NETCL_CHECK(acquired_ - released_ < ring || (done_ && acquired_ == filled_), ErrorCode::kInternal,
+              "prefetcher: all ", ring, " slots are held; release one before acquiring the next");
   changed_.wait(lock, [&] { return acquired_ < filled_ || done_; });
   if (acquired_ < filled_) return &slots_[static_cast<size_t>(acquired_++ % ring)];
   if (error_) std::rethrow_exception(error_);

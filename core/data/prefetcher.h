@@ -36,8 +36,8 @@ class Prefetcher {
   Prefetcher& operator=(const Prefetcher&) = delete;
 
   // Waits for the next batch, in order; nullptr after the last one. Several may be held at once, up
-  // to the number of slots. Errors: rethrows what `fill` threw, once the batches before it have been
-  // handed out; kInternal when every slot is held already.
+  // to the number of slots. Errors: rethrows what `fill` threw, once the batches before it have
+  // been handed out; kInternal when every slot is held already.
   BatchSlot* acquire();
   // Gives back the batch acquired longest ago. Errors: kInternal when none is held.
   void release();

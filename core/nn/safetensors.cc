@@ -24,9 +24,12 @@ constexpr const char* kMetadata = "__metadata__";
 
 const char* type_name(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return "F32";
-    case DType::kI32: return "I32";
-    case DType::kU8: return "U8";
+    case DType::kF32:
+      return "F32";
+    case DType::kI32:
+      return "I32";
+    case DType::kU8:
+      return "U8";
   }
   return "?";
 }

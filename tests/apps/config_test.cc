@@ -126,7 +126,8 @@ TEST(TrainConfig, Mistakes) {
       {with(R"("optimizer": {"type": "adam"})"),
        "dir/c.json:3:23: optimizer.type: expected one of \"sgd\", \"adamw\", found \"adam\"; did "
        "you mean \"adamw\"?"},
-      {with(R"("optimizer": {"lr": -1})"), "dir/c.json:3:21: optimizer.lr: expected a number above 0 and"},
+      {with(R"("optimizer": {"lr": -1})"),
+       "dir/c.json:3:21: optimizer.lr: expected a number above 0 and"},
       {with(R"("optimizer": {"beta1": 0.9})"), "dir/c.json:3:15: optimizer.beta1: unknown key"},
       {with(R"("optimizer": {"nesterov": true})"),
        "dir/c.json:3:27: optimizer.nesterov: needs a momentum above 0 and dampening 0"},
@@ -138,7 +139,8 @@ TEST(TrainConfig, Mistakes) {
       {with(R"("seed": -1)"), "dir/c.json:3:9: seed: expected a whole number from 0 to"},
       {with_data(R"("train": "a")"), "dir/c.json:2:9: data: the key \"format\" is missing"},
       {with_data(R"("format": "cvs", "train": "a")"),
-       "dir/c.json:2:20: data.format: expected one of \"csv\", \"tsv\", \"idx\", found \"cvs\"; did "
+       "dir/c.json:2:20: data.format: expected one of \"csv\", \"tsv\", \"idx\", found \"cvs\"; "
+       "did "
        "you mean \"csv\"?"},
       {with_data(R"("format": "idx", "train": "a")"),
        "dir/c.json:2:9: data: the key \"train_labels\" is missing"},

@@ -100,9 +100,12 @@ TEST(Csv, FirstRowOfCountsAndClassNames) {
 TEST(Csv, KnownClassesComeFirstAndAreAll) {
   const Samples got = parse_csv("1,2,dog\n3,4,cat\n", {}, "t.csv", {"cat", "dog"});
   EXPECT_EQ(got.labels, (Labels{1, 0}));
-  EXPECT_EQ(message_of([] { parse_csv("1,2,cta\n", {}, "t.csv", {"cat", "dog"}); }),
-            "t.csv:1: column 3: the class \"cta\" does not occur in the training data; did you mean "
-            "\"cat\"?");
+  EXPECT_EQ(
+      message_of([] {
+        parse_csv("1,2,cta\n", {}, "t.csv", {"cat", "dog"});
+      }),
+      "t.csv:1: column 3: the class \"cta\" does not occur in the training data; did you mean "
+      "\"cat\"?");
 }
 
 TEST(Csv, BadInputs) {

@@ -102,8 +102,9 @@ TEST(Load, OneSampleCannotBeSplit) {
   EXPECT_EQ(load_data(config).train.num_samples(), 1);
   config.split = {0.8, 0.2};
   EXPECT_EQ(message_of([&] { load_data(config); }),
-            one.path() + ": 1 sample split into 0.8 and 0.2 leaves 1 for training and 0 for the "
-                         "test; add samples or change data.split");
+            one.path() +
+                ": 1 sample split into 0.8 and 0.2 leaves 1 for training and 0 for the "
+                "test; add samples or change data.split");
 }
 
 TEST(Load, LabelsAndInputsAreCheckedAgainstTheModel) {
@@ -113,11 +114,13 @@ TEST(Load, LabelsAndInputsAreCheckedAgainstTheModel) {
   const LoadedData data = load_data(config);
   check_labels(data.train, 4, data.train_source);
   EXPECT_EQ(message_of([&] { check_labels(data.train, 3, data.train_source); }),
-            file.path() + ":3: labels reach 3 but the model has 3 outputs, for labels 0 to 2: they "
-                          "look 1-based; subtract 1 from every label");
-  EXPECT_EQ(message_of([&] { check_labels(data.train, 2); }),
-            "sample 1: labels reach 3 but the model has 2 outputs, for labels 0 to 1; give the last "
-            "layer 4 outputs or check data.label");
+            file.path() +
+                ":3: labels reach 3 but the model has 3 outputs, for labels 0 to 2: they "
+                "look 1-based; subtract 1 from every label");
+  EXPECT_EQ(
+      message_of([&] { check_labels(data.train, 2); }),
+      "sample 1: labels reach 3 but the model has 2 outputs, for labels 0 to 1; give the last "
+      "layer 4 outputs or check data.label");
   EXPECT_EQ(message_of([&] { check_input(data.train, Shape{3}, data.train_source); }),
             file.path() + ": a sample has shape [2] (2 values) but model.input [3] takes 3");
 }

@@ -83,9 +83,11 @@ TEST_F(RunDirTest, FullDiskIsAnErrorThatNamesTheFile) {
   fs::create_directories(root_ / "out");
   fs::create_symlink("/dev/full", root_ / "out" / "metrics.jsonl");
   RunDir run = RunDir::open(root_ / "out");
-  EXPECT_EQ(message_of([&] { run.append_metrics({{"step", 1}}); }),
-            (root_ / "out" / "metrics.jsonl").string() +
-                ": cannot be written: No space left on device");
+  EXPECT_EQ(
+      message_of([&] {
+        run.append_metrics({{"step", 1}});
+      }),
+      (root_ / "out" / "metrics.jsonl").string() + ": cannot be written: No space left on device");
 }
 
 }  // namespace

@@ -82,7 +82,9 @@ TEST(ConfigView, TypedErrorsNamePlacePathExpectedAndFound) {
        "c.json:1:19: n: expected a whole number from 4 to 9, found 3"},
       {[&] { v.number("f", 0, 1); }, "c.json:1:27: f: expected a number from 0 to 1, found 2.5"},
       {[&] { v.boolean("n"); }, "c.json:1:19: n: expected true or false, found 3"},
-      {[&] { v.text("t", {"sgd", "adamw"}); },
+      {[&] {
+         v.text("t", {"sgd", "adamw"});
+       },
        "c.json:1:49: t: expected one of \"sgd\", \"adamw\", found \"sdg\"; did you mean \"sgd\"?"},
       {[&] { v.list("list")[0].integer("out", 1); },
        "c.json:2:20: list[0].out: expected a whole number of at least 1, found 0"},
@@ -90,9 +92,13 @@ TEST(ConfigView, TypedErrorsNamePlacePathExpectedAndFound) {
       {[&] { v.object("list"); }, "c.json:2:11: list: expected an object, found a list of 1"},
       {[&] { v.object("o").number("lrr"); },
        "c.json:2:30: o: the key \"lrr\" is missing; is it the one spelt \"lr\"?"},
-      {[&] { v.object("o").check_keys({"rl", "eps"}); },
+      {[&] {
+         v.object("o").check_keys({"rl", "eps"});
+       },
        "c.json:2:31: o.lr: unknown key; did you mean \"rl\"?"},
-      {[&] { v.object("o").check_keys({"alpha", "beta"}); },
+      {[&] {
+         v.object("o").check_keys({"alpha", "beta"});
+       },
        "c.json:2:31: o.lr: unknown key; known: alpha, beta"},
       {[&] { view("[1]"); }, "c.json:1:1: expected an object, found a list of 1"},
   };
@@ -114,7 +120,9 @@ TEST(JsonDoc, OverridesReplaceValuesAndLocations) {
   const ConfigView v(doc);
   EXPECT_EQ(message_of([&] { v.object("optimizer").boolean("lr"); }),
             "--set optimizer.lr=0.5: optimizer.lr: expected true or false, found 0.5");
-  EXPECT_EQ(message_of([&] { v.check_keys({"optimizer", "model", "date", "split"}); }),
+  EXPECT_EQ(message_of([&] {
+              v.check_keys({"optimizer", "model", "date", "split"});
+            }),
             "--set data.dir=/x=y: data: unknown key; did you mean \"date\"?");
   EXPECT_EQ(message_of([&] { v.list("split")[0].text("x"); }),
             "--set split=[0.5, 0.5]: split[0]: expected an object, found 0.5");

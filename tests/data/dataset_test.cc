@@ -124,8 +124,7 @@ TEST(Dataset, RefusesBadSpecsAndDescriptors) {
 
   EXPECT_NE(message_of([] { Dataset::attach(-1); }).find("holds no data set"), std::string::npos);
   const UniqueFd small(::memfd_create("test", MFD_CLOEXEC));
-  EXPECT_NE(message_of([&] { Dataset::attach(small.get()); }).find("too small"),
-            std::string::npos);
+  EXPECT_NE(message_of([&] { Dataset::attach(small.get()); }).find("too small"), std::string::npos);
   ASSERT_EQ(::ftruncate(small.get(), 8192), 0);
   EXPECT_NE(message_of([&] { Dataset::attach(small.get()); }).find("holds no data set"),
             std::string::npos);

@@ -101,9 +101,7 @@ TEST(Prefetcher, StopsWhileTheRingIsFull) {
   EXPECT_EQ(fills, 2);
 }
 
-TEST(Prefetcher, NeedsASlot) {
-  EXPECT_THROW(Prefetcher({}, count_to(1)), Error);
-}
+TEST(Prefetcher, NeedsASlot) { EXPECT_THROW(Prefetcher({}, count_to(1)), Error); }
 
 }  // namespace
 }  // namespace netcl

@@ -99,10 +99,12 @@ TEST(Safetensors, LyingHeadersAreRefused) {
        "m.st: tensor \"w\" starts at byte 4 of the data; expected 0: tensors leave a gap"},
       {file_of(entry("F32", "[1]", "[0,4]"), 7), "m.st: 3 bytes after the last tensor"},
       {file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
-               R"("b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})", 6),
+               R"("b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})",
+               6),
        "m.st: tensor \"b\" starts at byte 2 of the data; expected 4: tensors overlap"},
       {file_of(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
-               R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1),
+               R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
+               1),
        "m.st: tensor \"a\" occurs twice in the header"},
       {file_of(R"({"__metadata__":{"a":1}})", 0), "m.st: __metadata__ \"a\" is 1; expected text"},
   };

@@ -167,8 +167,8 @@ class TableReader {
     if (!text_labels_) text_labels_ = !value || class_ids_.count(field) > 0;
     if (*text_labels_) return class_of(row, field);
     if (!value || !(*value >= 0.0) || *value != std::floor(*value)) {
-      reject(row, label_, "expected a label that is a whole number of at least 0, found " +
-                              quoted(field));
+      reject(row, label_,
+             "expected a label that is a whole number of at least 0, found " + quoted(field));
     }
     if (*value > kMaxLabel) {
       reject(row, label_, "the label " + quoted(field) + " is too large for a class number");
@@ -180,8 +180,9 @@ class TableReader {
     const auto found = class_ids_.find(field);
     if (found != class_ids_.end()) return found->second;
     if (fixed_classes_) {
-      reject(row, label_, "the class " + quoted(field) + " does not occur in the training data" +
-                              suggest(field, out_.class_names));
+      reject(row, label_,
+             "the class " + quoted(field) + " does not occur in the training data" +
+                 suggest(field, out_.class_names));
     }
     const int32_t id = static_cast<int32_t>(out_.class_names.size());
     class_ids_[field] = id;
@@ -199,8 +200,8 @@ class TableReader {
       const int64_t classes = static_cast<int64_t>(out_.class_names.size());
       for (size_t i = 0; classes > 0 && i < out_.labels.size(); ++i) {
         NETCL_CHECK(out_.labels[i] < classes, ErrorCode::kData, path_, ':', out_.lines[i],
-                    ": label ", out_.labels[i], "; there are ", classes, " named classes: ",
-                    join(out_.class_names, ", "));
+                    ": label ", out_.labels[i], "; there are ", classes,
+                    " named classes: ", join(out_.class_names, ", "));
       }
     }
     if (bytes_) {
@@ -222,8 +223,8 @@ class TableReader {
   std::vector<std::string> names_;         // of the columns, if there is a header
   std::vector<std::string> counts_names_;  // class names of a counts row
   int64_t expected_rows_ = -1;
-  bool bytes_ = true;                      // all features so far are whole, 0 to 255
-  std::optional<bool> text_labels_;        // set by the first label
+  bool bytes_ = true;                // all features so far are whole, 0 to 255
+  std::optional<bool> text_labels_;  // set by the first label
   bool fixed_classes_ = false;
   std::unordered_map<std::string, int32_t> class_ids_;
 };

@@ -28,12 +28,17 @@ struct IdxArray {
 size_t size_of_type(uint8_t type) {
   switch (type) {
     case kIdxU8:
-    case kIdxI8: return 1;
-    case kIdxI16: return 2;
+    case kIdxI8:
+      return 1;
+    case kIdxI16:
+      return 2;
     case kIdxI32:
-    case kIdxF32: return 4;
-    case kIdxF64: return 8;
-    default: return 0;
+    case kIdxF32:
+      return 4;
+    case kIdxF64:
+      return 8;
+    default:
+      return 0;
   }
 }
 
@@ -47,10 +52,14 @@ double value_at(const IdxArray& array, size_t index) {
   const size_t size = size_of_type(array.type);
   const uint64_t raw = big_endian(array.data.substr(index * size, size));
   switch (array.type) {
-    case kIdxU8: return static_cast<double>(raw);
-    case kIdxI8: return static_cast<int8_t>(raw);
-    case kIdxI16: return static_cast<int16_t>(raw);
-    case kIdxI32: return static_cast<int32_t>(raw);
+    case kIdxU8:
+      return static_cast<double>(raw);
+    case kIdxI8:
+      return static_cast<int8_t>(raw);
+    case kIdxI16:
+      return static_cast<int16_t>(raw);
+    case kIdxI32:
+      return static_cast<int32_t>(raw);
     case kIdxF32: {
       const uint32_t bits = static_cast<uint32_t>(raw);
       float value = 0.0f;
@@ -72,13 +81,15 @@ IdxArray parse_array(std::string_view bytes, const std::string& path) {
                      bytes[3] <= NETCL_MAX_RANK;
   NETCL_CHECK(magic, ErrorCode::kData, path,
               ": this is not IDX data; expected it to start with 00 00, a type (08 to 0e) and the "
-              "number of dimensions (1 to ", NETCL_MAX_RANK, ")");
+              "number of dimensions (1 to ",
+              NETCL_MAX_RANK, ")");
   IdxArray out;
   out.type = static_cast<uint8_t>(bytes[2]);
   const size_t rank = static_cast<size_t>(bytes[3]);
   const size_t header = 4 + 4 * rank;
-  NETCL_CHECK(bytes.size() >= header, ErrorCode::kData, path, ": the file ends in its header, after ",
-              bytes.size(), " bytes of ", header, "; it is truncated");
+  NETCL_CHECK(bytes.size() >= header, ErrorCode::kData, path,
+              ": the file ends in its header, after ", bytes.size(), " bytes of ", header,
+              "; it is truncated");
   const uint64_t limit = uint64_t{1} << 42;
   uint64_t count = 1;
   for (size_t i = 0; i < rank; ++i) {
@@ -89,12 +100,12 @@ IdxArray parse_array(std::string_view bytes, const std::string& path) {
   out.data = bytes.substr(header);
   out.count = static_cast<int64_t>(count);
   const uint64_t expected = count * size_of_type(out.type);
-  NETCL_CHECK(out.data.size() >= expected, ErrorCode::kData, path, ": the file is truncated: ",
-              Shape(out.dims).str(), " needs ", expected, " bytes of values, there are ",
-              out.data.size());
-  NETCL_CHECK(out.data.size() == expected, ErrorCode::kData, path, ": ",
-              out.data.size() - expected, " bytes after the end of the ", expected,
-              " bytes that ", Shape(out.dims).str(), " needs");
+  NETCL_CHECK(out.data.size() >= expected, ErrorCode::kData, path,
+              ": the file is truncated: ", Shape(out.dims).str(), " needs ", expected,
+              " bytes of values, there are ", out.data.size());
+  NETCL_CHECK(out.data.size() == expected, ErrorCode::kData, path, ": ", out.data.size() - expected,
+              " bytes after the end of the ", expected, " bytes that ", Shape(out.dims).str(),
+              " needs");
   return out;
 }
 
@@ -115,7 +126,8 @@ void copy_features(const IdxArray& array, const std::string& path, Samples& out)
 
 void copy_labels(const IdxArray& array, const std::string& path, Samples& out) {
   NETCL_CHECK(array.dims.size() == 1, ErrorCode::kData, path, ": labels of shape ",
-              Shape(array.dims).str(), "; expected one dimension (are features and labels swapped?)");
+              Shape(array.dims).str(),
+              "; expected one dimension (are features and labels swapped?)");
   NETCL_CHECK(array.type != kIdxF32 && array.type != kIdxF64, ErrorCode::kData, path,
               ": the labels are floating-point numbers; expected whole numbers");
   out.labels.resize(static_cast<size_t>(array.count));
@@ -137,8 +149,9 @@ Samples parse_idx(std::string_view features, const std::string& features_path,
   Samples out;
   out.path = features_path;
   copy_labels(y, labels_path, out);
-  NETCL_CHECK(x.dims[0] == y.dims[0], ErrorCode::kData, labels_path, ": ", y.dims[0], " labels for ",
-              x.dims[0], " samples in ", features_path, "; expected as many of both");
+  NETCL_CHECK(x.dims[0] == y.dims[0], ErrorCode::kData, labels_path, ": ", y.dims[0],
+              " labels for ", x.dims[0], " samples in ", features_path,
+              "; expected as many of both");
   // A plain list of numbers is one feature a sample.
   out.sample_shape = x.dims.size() == 1
                          ? Shape({1})

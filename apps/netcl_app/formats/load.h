@@ -2,8 +2,8 @@
 //
 // Split: without a test file, `split` [a, b] shuffles the n samples by the run's seed (shuffled()
 // in core/data/batches.h, stream kSplitStream); the first round(a*n) are for training, the next
-// round(b*n) (cut at n) for the test, each kept in the file's order. The same seed and file give the
-// same split on every machine. Threads: any.
+// round(b*n) (cut at n) for the test, each kept in the file's order. The same seed and file give
+// the same split on every machine. Threads: any.
 #ifndef NETCL_APPS_NETCL_APP_FORMATS_LOAD_H_
 #define NETCL_APPS_NETCL_APP_FORMATS_LOAD_H_
 

@@ -11,11 +11,11 @@
 namespace netcl::app {
 
 struct Samples {
-  std::string path;                      // of the features, for messages
+  std::string path;  // of the features, for messages
   Shape sample_shape;
   DType dtype = DType::kF32;
-  std::vector<float> f32;                // the features when dtype is kF32
-  std::vector<uint8_t> u8;               // the features when dtype is kU8
+  std::vector<float> f32;   // the features when dtype is kF32
+  std::vector<uint8_t> u8;  // the features when dtype is kU8
   std::vector<int32_t> labels;
   std::vector<std::string> class_names;  // empty when the labels are numbers without names
   std::vector<int64_t> lines;            // csv: the line of each sample; empty otherwise
