@@ -57,7 +57,8 @@ __kernel void cross_entropy_grad_generic_row(__global const float* logits,
 
 #ifdef GROUP
 // The row's maximum and sum of exponentials, in every work-item.
-static inline float2 group_top_and_sum(__global const float* logits, const int C, __local float* parts) {
+static inline float2 group_top_and_sum(__global const float* logits, const int C,
+                                       __local float* parts) {
   const int t = (int)get_local_id(0);
   float acc = -INFINITY;
   for (int c = t; c < C; c += GROUP) acc = fmax(acc, logits[c]);

@@ -2,9 +2,9 @@
 //
 // Contract   x, y: f32[n]; state i32[8]: seed low, seed high, step, first row of the global batch.
 //            row: elements of one sample. Element i has the index e = first * row + i in the global
-//            batch; word e % 4 of Philox 4x32-10 with key (seed) and counter (e / 4 low, e / 4 high,
-//            step, stream) decides: u = (word >> 8) 2^-24, kept if u >= p. The mask thus does not
-//            depend on how the batch is divided among devices.
+//            batch; word e % 4 of Philox 4x32-10 with key (seed) and counter (e / 4 low, e / 4
+//            high, step, stream) decides: u = (word >> 8) 2^-24, kept if u >= p. The mask thus
+//            does not depend on how the batch is divided among devices.
 // Divisible  nothing: work-item j draws quad e0 / 4 + j and writes those of its four elements that
 //            lie inside; ceil(n / 4) + 1 work-items reach all.
 // Source     Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3. SC 2011.

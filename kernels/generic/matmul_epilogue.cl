@@ -1,5 +1,5 @@
 // What follows the sum of a matmul: y = activation(sum + bias).
-// Defines    HAS_BIAS; ACTIVATION: ACTIVATION_none, ACTIVATION_relu, ACTIVATION_tanh, ACTIVATION_sigmoid.
+// Defines    HAS_BIAS; ACTIVATION: ACTIVATION_none, _relu, _tanh or _sigmoid.
 // NaN        passes through every activation.
 #define ACTIVATION_none 0
 #define ACTIVATION_relu 1

@@ -87,7 +87,9 @@ __kernel void reduce_generic_lanes_row(__global const X_TYPE* x, __global Y_TYPE
     EACH8(FOLD)
 #undef FOLD
   }
-  ACC total = combine(combine(combine(t0, t4), combine(t2, t6)), combine(combine(t1, t5), combine(t3, t7)));
+  const ACC even = combine(combine(t0, t4), combine(t2, t6));
+  const ACC odd = combine(combine(t1, t5), combine(t3, t7));
+  ACC total = combine(even, odd);
   for (; r < reduce; ++r) total = combine(total, (ACC)x[r]);
   y[o] = FINISH(total, reduce);
 }

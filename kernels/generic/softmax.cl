@@ -1,6 +1,7 @@
 // softmax, log_softmax and their gradients over the middle of [outer, reduce, inner].
 //
-// Contract   x, y, dy, dx: f32. softmax: y = exp(x - max) / sum; log_softmax: y = x - max - log sum;
+// Contract   x, y, dy, dx: f32. softmax: y = exp(x - max) / sum;
+//            log_softmax: y = x - max - log sum;
 //            gradients: dx = y (dy - sum(dy y)) and dx = dy - exp(y) sum(dy).
 // Defines    LOG: 1 for the log forms, else 0; GROUP (group kernels).
 // Divisible  nothing.

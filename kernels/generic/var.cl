@@ -1,5 +1,6 @@
 // var: x seen as [outer, reduce, inner] -> y [outer, inner], the mean squared distance from the
-// mean, with divisor max(0, reduce - correction): too few elements give 0 / 0 or infinity, as in PyTorch.
+// mean, with divisor max(0, reduce - correction): too few elements give 0 / 0 or
+// infinity, as in PyTorch.
 //
 // Contract   x: X_TYPE, y: f32. Two passes: the mean first, then the squares of the differences.
 // Defines    X_TYPE; GROUP (group kernel).

@@ -124,9 +124,7 @@ ExprError::ExprError(const std::string& problem, std::string_view text, size_t p
 
 Expr Expr::parse(std::string_view text) { return Expr(std::string(text), parse_expr(text)); }
 
-ExprValue Expr::evaluate(const Scope& scope) const {
-  return Evaluator(text_, scope).value(*root_);
-}
+ExprValue Expr::evaluate(const Scope& scope) const { return Evaluator(text_, scope).value(*root_); }
 
 int64_t Expr::integer(const Scope& scope) const { return Evaluator(text_, scope).integer(*root_); }
 

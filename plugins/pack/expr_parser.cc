@@ -22,12 +22,12 @@ struct Binary {
 
 const Binary* find_binary(const Token& token) {
   static const std::map<std::string, Binary> table = {
-      {"||", {ExprOp::kOr, 1}},          {"&&", {ExprOp::kAnd, 2}},
-      {"==", {ExprOp::kEqual, 3}},       {"!=", {ExprOp::kNotEqual, 3}},
-      {"<", {ExprOp::kLess, 4}},         {"<=", {ExprOp::kLessEqual, 4}},
-      {">", {ExprOp::kGreater, 4}},      {">=", {ExprOp::kGreaterEqual, 4}},
-      {"+", {ExprOp::kAdd, 5}},          {"-", {ExprOp::kSub, 5}},
-      {"*", {ExprOp::kMul, 6}},          {"/", {ExprOp::kDiv, 6}},
+      {"||", {ExprOp::kOr, 1}},     {"&&", {ExprOp::kAnd, 2}},
+      {"==", {ExprOp::kEqual, 3}},  {"!=", {ExprOp::kNotEqual, 3}},
+      {"<", {ExprOp::kLess, 4}},    {"<=", {ExprOp::kLessEqual, 4}},
+      {">", {ExprOp::kGreater, 4}}, {">=", {ExprOp::kGreaterEqual, 4}},
+      {"+", {ExprOp::kAdd, 5}},     {"-", {ExprOp::kSub, 5}},
+      {"*", {ExprOp::kMul, 6}},     {"/", {ExprOp::kDiv, 6}},
       {"%", {ExprOp::kMod, 6}},
   };
   if (token.kind != TokenKind::kSymbol) return nullptr;
@@ -132,9 +132,7 @@ class Parser {
     std::vector<NodePtr> kids{ternary()};
     while (accept(",")) kids.push_back(ternary());
     expect(")");
-    const auto wrong = [&](const char* problem) {
-      throw ExprError(problem, text_, name.position);
-    };
+    const auto wrong = [&](const char* problem) { throw ExprError(problem, text_, name.position); };
     if (name.text == "ceil_div") {
       if (kids.size() != 2) wrong("ceil_div takes two values");
       return make(ExprOp::kCeilDiv, name.position, std::move(kids));

@@ -131,8 +131,8 @@ netcl_rc PackPlugin::enumerate(netcl_plugin* p, netcl_call* call, netcl_device* 
   PackPlugin& self = of(p);
   return plugin::guard(self.host(), call, [&] {
     std::string refusals;
-    for (const Candidate& candidate : self.candidates(plugin::Host(self.host(), call), device, *key,
-                                                      "", &refusals)) {
+    for (const Candidate& candidate :
+         self.candidates(plugin::Host(self.host(), call), device, *key, "", &refusals)) {
       netcl_variant item{};
       item.id = plugin::to_abi(candidate.variant->id);
       item.detail = plugin::to_abi(candidate.variant->needs);

@@ -13,8 +13,8 @@ struct TypeNames {
   const char* cl_type;
 };
 constexpr TypeNames kTypes[] = {
-    {NETCL_F32, "f32", "float"}, {NETCL_F16, "f16", "half"}, {NETCL_BF16, "bf16", "ushort"},
-    {NETCL_I32, "i32", "int"},   {NETCL_I64, "i64", "long"}, {NETCL_U8, "u8", "uchar"},
+    {NETCL_F32, "f32", "float"},   {NETCL_F16, "f16", "half"}, {NETCL_BF16, "bf16", "ushort"},
+    {NETCL_I32, "i32", "int"},     {NETCL_I64, "i64", "long"}, {NETCL_U8, "u8", "uchar"},
     {NETCL_BOOL, "bool", "uchar"},
 };
 

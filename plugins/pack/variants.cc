@@ -129,8 +129,8 @@ ArgSpec read_arg(const Cursor& cursor, size_t n_scratch) {
     cursor.fail("unknown argument '" + arg.text +
                 "'; known: in0 out0 scratch0 local:EXPR i32:EXPR i64:EXPR f32:NAME i32x8:NAME");
   }
-  const bool may_be_absent = arg.kind == NETCL_ARG_INPUT || arg.kind == NETCL_ARG_F32 ||
-                             arg.kind == NETCL_ARG_I32X8;
+  const bool may_be_absent =
+      arg.kind == NETCL_ARG_INPUT || arg.kind == NETCL_ARG_F32 || arg.kind == NETCL_ARG_I32X8;
   if (arg.optional && !may_be_absent) cursor.fail("'?' is for in, f32: and i32x8: only");
   return arg;
 }
@@ -157,7 +157,8 @@ LaunchSpec read_launch(const Cursor& cursor, size_t n_scratch) {
   cursor.at("args").elements(
       [&](const Cursor& item) { out.args.push_back(read_arg(item, n_scratch)); });
   out.global = read_exprs(cursor.at("global"));
-  if (out.global.empty() || out.global.size() > 3) cursor.at("global").fail("expected 1 to 3 sizes");
+  if (out.global.empty() || out.global.size() > 3)
+    cursor.at("global").fail("expected 1 to 3 sizes");
   if (cursor.has("local")) {
     out.local = read_exprs(cursor.at("local"));
     if (out.local.size() != out.global.size()) {

@@ -15,11 +15,13 @@ namespace netcl {
 namespace testing {
 
 struct FakeDevice {
-  std::map<std::string, int64_t> integers = {
-      {"is_cpu", 1},          {"is_gpu", 0},
-      {"compute_units", 2},   {"max_work_group", 1024},
-      {"local_mem_bytes", 65536}, {"max_alloc_bytes", int64_t{1} << 30},
-      {"vector_width_float", 8}};
+  std::map<std::string, int64_t> integers = {{"is_cpu", 1},
+                                             {"is_gpu", 0},
+                                             {"compute_units", 2},
+                                             {"max_work_group", 1024},
+                                             {"local_mem_bytes", 65536},
+                                             {"max_alloc_bytes", int64_t{1} << 30},
+                                             {"vector_width_float", 8}};
   std::map<std::string, std::string> texts;
   netcl_device* handle() { return reinterpret_cast<netcl_device*>(this); }
 };

@@ -23,8 +23,7 @@ std::vector<std::string> chosen(ClRunner& runner, const OpKey& key, bool all) {
   return variants;
 }
 
-void time_matmul(ClRunner& runner, int64_t m, int64_t n, int64_t k, int ta, int tb,
-                 bool all) {
+void time_matmul(ClRunner& runner, int64_t m, int64_t n, int64_t k, int ta, int tb, bool all) {
   OpKey key("matmul");
   key.in(ta ? std::vector<int64_t>{k, m} : std::vector<int64_t>{m, k})
       .in(tb ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n})

@@ -10,9 +10,9 @@ namespace pack {
 namespace {
 
 const Scope& scope() {
-  static const Scope names = {{"M", int64_t{7}},     {"N", int64_t{16}},
-                              {"zero", int64_t{0}},  {"big", INT64_MAX},
-                              {"least", INT64_MIN},  {"mode", std::string("dense")}};
+  static const Scope names = {{"M", int64_t{7}},    {"N", int64_t{16}},
+                              {"zero", int64_t{0}}, {"big", INT64_MAX},
+                              {"least", INT64_MIN}, {"mode", std::string("dense")}};
   return names;
 }
 

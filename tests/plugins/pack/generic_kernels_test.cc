@@ -37,7 +37,8 @@ void expect_near(const std::vector<float>& got, const std::vector<double>& want,
     } else if (std::isinf(want[i])) {
       ASSERT_EQ(got[i], want[i]) << what << " [" << i << "]";
     } else {
-      ASSERT_NEAR(got[i], want[i], tolerance * (1 + std::fabs(want[i]))) << what << " [" << i << "]";
+      ASSERT_NEAR(got[i], want[i], tolerance * (1 + std::fabs(want[i])))
+          << what << " [" << i << "]";
     }
   }
 }
@@ -102,14 +103,19 @@ TEST(GenericKernels, MatmulInAllForms) {
     check_matmul({37, 29, 19, form & 1, form >> 1, 0, "none"}, false);
     check_matmul({67, 131, 33, form & 1, form >> 1, 1, "relu"}, true);
   }
-  for (const MatmulCase& c : {MatmulCase{5, 32, 7, 0, 0, 1, "tanh"}, {5, 10, 7, 0, 0, 1, "sigmoid"},
-                              {1, 1, 1, 0, 0, 0, "none"}, {3, 5, 0, 0, 0, 1, "relu"},
-                              {1, 17, 300, 1, 1, 0, "none"}, {129, 16, 8, 1, 0, 0, "none"}}) {
+  for (const MatmulCase& c : {MatmulCase{5, 32, 7, 0, 0, 1, "tanh"},
+                              {5, 10, 7, 0, 0, 1, "sigmoid"},
+                              {1, 1, 1, 0, 0, 0, "none"},
+                              {3, 5, 0, 0, 0, 1, "relu"},
+                              {1, 17, 300, 1, 1, 0, "none"},
+                              {129, 16, 8, 1, 0, 0, "none"}}) {
     check_matmul(c, c.bias != 0 && c.k == 0);
   }
 }
 
-TEST(GenericKernels, EmptyMatmulLaunchesNothing) { check_matmul({0, 5, 3, 0, 0, 0, "none"}, false); }
+TEST(GenericKernels, EmptyMatmulLaunchesNothing) {
+  check_matmul({0, 5, 3, 0, 0, 0, "none"}, false);
+}
 
 TEST(GenericKernels, ElementwiseDense) {
   constexpr int64_t kN = 1003;
@@ -157,8 +163,8 @@ TEST(GenericKernels, ElementwiseIntegersAndTruthValues) {
 struct Rows {
   int64_t outer, reduce, inner;
 };
-const Rows kRows[] = {{3, 7, 1}, {1, 1000, 1}, {5, 129, 1}, {2, 9, 13}, {1, 300, 8}, {4, 1, 3},
-                      {2, 5000, 1}};
+const Rows kRows[] = {{3, 7, 1},   {1, 1000, 1}, {5, 129, 1}, {2, 9, 13},
+                      {1, 300, 8}, {4, 1, 3},    {2, 5000, 1}};
 
 OpKey& rows_facts(OpKey& key, const Rows& r) {
   return key.integer("outer", r.outer).integer("reduce", r.reduce).integer("inner", r.inner);
@@ -336,7 +342,8 @@ TEST(GenericKernels, DropoutDrawsThePositionInTheGlobalBatch) {
     int64_t rows, row;
     int32_t first;
   };
-  for (const Case& c : {Case{7, 13, 0}, Case{7, 13, 3}, Case{1, 1, 1}, Case{3, 50000, 2000000000}}) {
+  for (const Case& c :
+       {Case{7, 13, 0}, Case{7, 13, 3}, Case{1, 1, 1}, Case{3, 50000, 2000000000}}) {
     const int64_t n = c.rows * c.row;
     OpKey key("dropout");
     key.in({c.rows, c.row}).in({8}, NETCL_I32).out({c.rows, c.row});
@@ -347,9 +354,9 @@ TEST(GenericKernels, DropoutDrawsThePositionInTheGlobalBatch) {
     size_t kept = 0;
     for (int64_t i = 0; i < n; ++i) {
       const uint64_t e = uint64_t{static_cast<uint32_t>(c.first)} * size(c.row) + size(i);
-      const Words words = philox({{static_cast<uint32_t>(e / 4), static_cast<uint32_t>(e / 4 >> 32),
-                                   12, 9}},
-                                 static_cast<uint32_t>(-5), 77);
+      const Words words =
+          philox({{static_cast<uint32_t>(e / 4), static_cast<uint32_t>(e / 4 >> 32), 12, 9}},
+                 static_cast<uint32_t>(-5), 77);
       const bool keep = static_cast<double>(words.w[e % 4] >> 8) * 0x1p-24 >= 0.25;
       kept += keep;
       want.push_back(keep ? x[size(i)] / 0.75 : 0);
@@ -374,8 +381,8 @@ TEST(GenericKernels, SgdStep) {
   const auto p = uniform(kN, 1), g = uniform(kN, 2), m = uniform(kN, 3);
   for (const int mode : {0, 1, 2, 3, 4}) {  // plain, momentum, nesterov, first step, no samples
     const float mu = mode == 0 ? 0.0f : 0.5f;
-    const std::vector<float> hyper = {0.125f, mu, 0.25f, 0.0625f, mode == 2 ? 1.0f : 0.0f,
-                                      mode == 3 ? 1.0f : 0.0f, 0, 0};
+    const std::vector<float> hyper = {
+        0.125f, mu, 0.25f, 0.0625f, mode == 2 ? 1.0f : 0.0f, mode == 3 ? 1.0f : 0.0f, 0, 0};
     const std::vector<float> stats = {0, mode == 4 ? 0.0f : 8.0f, 0, 0, 0, 0, 0, 0};
     std::vector<double> want_p, want_m;
     for (size_t i = 0; i < size(kN); ++i) {
@@ -411,8 +418,8 @@ TEST(GenericKernels, AdamwStep) {
   OpKey key("adamw_step");
   key.in({kN}).in({kN}).in({kN}).in({kN}).in({8}).in({8});
   key.out({kN}).out({kN}).out({kN}).integer("n", kN);
-  const auto out = g_runner->run(key, {to_bytes(p), to_bytes(g), to_bytes(m), to_bytes(v),
-                                       to_bytes(hyper), to_bytes(stats)});
+  const auto out = g_runner->run(
+      key, {to_bytes(p), to_bytes(g), to_bytes(m), to_bytes(v), to_bytes(hyper), to_bytes(stats)});
   expect_near(from_bytes<float>(out[0]), want_p, 1e-5, "param");
   expect_near(from_bytes<float>(out[1]), want_m, 1e-6, "m");
   expect_near(from_bytes<float>(out[2]), want_v, 1e-6, "v");

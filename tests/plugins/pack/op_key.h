@@ -73,7 +73,7 @@ class OpKey {
     return texts_.back();
   }
   std::string op_, family_;
-  std::deque<std::string> texts_;             // stable addresses
+  std::deque<std::string> texts_;  // stable addresses
   std::deque<std::vector<int64_t>> lists_;
   std::vector<netcl_desc> in_, out_;
   std::vector<netcl_attr> attrs_;
