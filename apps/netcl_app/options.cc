@@ -1,0 +1,54 @@
+#include "apps/netcl_app/options.h"
+
+#include <iostream>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/ops/op.h"
+
+namespace netcl::app {
+
+PluginOptions CommonOptions::plugin_options() const {
+  PluginOptions out;
+  for (const std::string& path : plugin_paths) out.paths.push_back(std::filesystem::absolute(path));
+  out.disable = disable_plugins;
+  out.only = only_plugins;
+  return out;
+}
+
+std::map<std::string, KernelPin> CommonOptions::pins() const {
+  std::map<std::string, KernelPin> out;
+  for (const std::string& text : kernels) {
+    const size_t equal = text.find('=');
+    NETCL_CHECK(equal != std::string::npos && equal > 0 && equal + 1 < text.size(), ErrorCode::kUsage, "--kernels ", text,
+                ": expected OP=PLUGIN or OP=PLUGIN:VARIANT, such as matmul=generic:vec");
+    const std::string op = find_op(text.substr(0, equal)).name;
+    const std::vector<std::string> parts = split(text.substr(equal + 1), ':');
+    out[op] = {parts[0], parts.size() > 1 ? parts[1] : ""};
+  }
+  return out;
+}
+
+void add_common(CLI::App& command, CommonOptions& options) {
+  command.add_flag("--json", options.json, "Print one JSON document on standard output");
+  command.add_flag("--quiet,-q", options.quiet, "Print no progress");
+  command.add_option("--plugin-path", options.plugin_paths, "Directory of plugins, searched first (repeatable)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--disable-plugins", options.disable_plugins, "Ids not to use, with * and ?")->delimiter(',');
+  command.add_option("--only-plugins", options.only_plugins, "The only ids to use, with * and ?")->delimiter(',');
+}
+
+void add_kernels(CLI::App& command, CommonOptions& options) {
+  command.add_option("--kernels", options.kernels, "Pin kernels: OP=PLUGIN[:VARIANT], such as matmul=generic:vec")
+      ->delimiter(',');
+}
+
+Logger stderr_logger(bool quiet) {
+  if (quiet) return Logger();
+  return Logger([](LogLevel level, const std::string& text) {
+    if (level >= LogLevel::kWarning) std::cerr << "warning: " << text << "\n";
+  });
+}
+
+}  // namespace netcl::app

@@ -1,0 +1,33 @@
+// Options that several commands share, and what they stand for.
+#ifndef NETCL_APPS_NETCL_APP_OPTIONS_H_
+#define NETCL_APPS_NETCL_APP_OPTIONS_H_
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/runtime/kernel_choice.h"
+#include "core/runtime/plugin_host.h"
+
+namespace netcl::app {
+
+struct CommonOptions {
+  bool json = false, quiet = false;
+  std::vector<std::string> plugin_paths, disable_plugins, only_plugins, kernels;
+
+  PluginOptions plugin_options() const;
+  // --kernels OP=PLUGIN[:VARIANT]. Errors: kUsage.
+  std::map<std::string, KernelPin> pins() const;
+};
+
+// Adds --json, --quiet, --plugin-path, --disable-plugins, --only-plugins.
+void add_common(CLI::App& command, CommonOptions& options);
+void add_kernels(CLI::App& command, CommonOptions& options);
+
+// Writes warnings to stderr unless quiet.
+Logger stderr_logger(bool quiet);
+
+}  // namespace netcl::app
+
+#endif  // NETCL_APPS_NETCL_APP_OPTIONS_H_

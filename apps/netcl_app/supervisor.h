@@ -1,0 +1,67 @@
+// The supervisor: starts one worker a device, watches them, and turns what they say into a result.
+// It opens no OpenCL. A worker that dies or fails ends the run with an error that names it.
+#ifndef NETCL_APPS_NETCL_APP_SUPERVISOR_H_
+#define NETCL_APPS_NETCL_APP_SUPERVISOR_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/netcl_app/job.h"
+#include "core/base/error.h"
+#include "core/collective/segment.h"
+#include "core/data/dataset.h"
+#include "core/distributed/process.h"
+#include "core/distributed/selectors.h"
+
+namespace netcl::app {
+
+// What became of a run. `error` set: it failed.
+struct RunOutcome {
+  std::vector<Json> done;  // each rank's last message, null where there is none
+  std::vector<Json> ready;
+  std::optional<Error> error;
+};
+
+class Supervisor {
+ public:
+  // Called for every message of a worker ("step", "epoch", "note", "ready").
+  using OnMessage = std::function<void(uint32_t rank, const Json& message)>;
+
+  // `job` holds what all ranks share; rank, device and label are filled in for each.
+  Supervisor(std::vector<WorkerPlace> places, Job job, const Dataset& train, const Dataset* test,
+             OnMessage on_message);
+  ~Supervisor();
+
+  // Runs until every worker has ended. SIGINT and SIGTERM ask for an orderly stop; a second one, or
+  // two seconds without success, ends the workers.
+  RunOutcome run();
+
+ private:
+  struct Rank;
+  void start();
+  void read_messages(Rank& rank);
+  void handle_exit(Rank& rank);
+  void handle_signal();
+  void check_stalls();
+  void fail_run(const Rank& rank, ErrorCode code, const std::string& text);
+  void end_survivors();
+  bool any_running() const;
+
+  std::vector<WorkerPlace> places_;
+  Job job_;
+  const Dataset& train_;
+  const Dataset* test_;
+  OnMessage on_message_;
+  std::shared_ptr<Segment> segment_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  UniqueFd signals_;
+  RunOutcome outcome_;
+  double stop_deadline_ = 0, kill_deadline_ = 0;  // monotonic seconds; 0: none
+};
+
+}  // namespace netcl::app
+
+#endif  // NETCL_APPS_NETCL_APP_SUPERVISOR_H_
