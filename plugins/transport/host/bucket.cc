@@ -29,8 +29,10 @@ bool holds(const void* memory, uint64_t words, uint32_t pattern) {
   return true;
 }
 
-// The probe's steps on an existing buffer over `memory`; no mapping on purpose: an implementation
-// that works on a copy of its own would pass with one.
+}  // namespace
+
+// The first look is without a mapping on purpose: an implementation that works on a copy of its own
+// would pass with one.
 std::string probe_buffer(const ClHandles& cl, cl_mem buffer, void* memory) {
   constexpr uint32_t kDevice = 0x51f0c3a9u, kHost = 0x2b7e1516u;
   constexpr uint64_t kWords = kProbeBytes / 4;
@@ -59,8 +61,6 @@ std::string probe_buffer(const ClHandles& cl, cl_mem buffer, void* memory) {
   if (!holds(back.data(), kWords, kHost)) return "the device does not see what the host writes";
   return "";
 }
-
-}  // namespace
 
 std::string probe_zero_copy(const ClHandles& cl, void* memory) {
   cl_int code = CL_SUCCESS;

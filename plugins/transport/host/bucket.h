@@ -35,6 +35,8 @@ void check_cl(cl_int code, const char* call);
 // Returns "" if kernels and copies on the device reach `memory` (64 KiB, page-aligned) directly,
 // else what went wrong. Leaves the memory zero.
 std::string probe_zero_copy(const ClHandles& cl, void* memory);
+// The probe's steps on an existing buffer of kProbeBytes, which should lie over `memory`.
+std::string probe_buffer(const ClHandles& cl, cl_mem buffer, void* memory);
 constexpr uint64_t kProbeBytes = 64 * 1024;
 
 class Bucket {
