@@ -74,11 +74,12 @@ void Trainer::prepare_sizes(int64_t batch) {
 }
 
 void Trainer::prepare() {
-  prepare_sizes(std::min(options_.batch_size, train_.num_samples()));
-  const int64_t rest = train_.num_samples() % options_.batch_size;
-  if (rest != 0) prepare_sizes(rest);
-  replica_.prepare_update();
-  replica_.queue().finish();
+  for (const int64_t size : {options_.batch_size, train_.num_samples() % options_.batch_size}) {
+    if (size > 0) prepare_sizes(std::min(size, train_.num_samples()));
+  }
+  const int64_t rows = std::min(max_rows_, plan_.counts(std::min(options_.batch_size, train_.num_samples()))[group_.rank]);
+  // Some drivers finish compiling at a kernel's first launch.
+  replica_.warm_up(rows);
 }
 
 bool Trainer::must_stop() {

@@ -92,7 +92,8 @@ class Trainer {
   Trainer(TrainerOptions options, Replica& replica, Group group, ShardPlan plan, const Dataset& train,
           const Dataset* test, TrainerHooks hooks);
 
-  // Prepares all kernels that the first epoch and evaluation need. Collective.
+  // Prepares all kernels that training and evaluation need, and launches each once. The replica's
+  // values are undefined afterwards: initialise or load them next.
   void prepare();
   // Runs until the end. Errors: kTraining for a loss that is no number (names the step) or a lost
   // peer; kDevice.
