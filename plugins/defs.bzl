@@ -37,7 +37,8 @@ def _plugin_impl(ctx):
         files.append((source.basename, _copy(ctx, source, "%s/%s" % (id, source.basename))))
         if source.basename == "variants.json":
             data["variants"] = "variants.json"
-    manifest = ctx.actions.declare_file("%s/plugin.json" % id)
+    # Named plugin.json only where plugins_dir puts it, so that each plugin is found once.
+    manifest = ctx.actions.declare_file("%s/manifest.json" % id)
     ctx.actions.write(manifest, json.encode_indent({
         "manifest": "netcl-plugin/1",
         "id": id,
@@ -84,7 +85,7 @@ def netcl_plugin(
         copts = [],
         linkopts = [],
         visibility = ["//visibility:public"]):
-    """Builds one plugin as <package>/<id>/{plugin.json, lib<id>.so, data}.
+    """Builds one plugin: its shared object, manifest and data, which plugins_dir() lays out.
 
     Args:
       name: the target.

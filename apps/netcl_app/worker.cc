@@ -91,11 +91,12 @@ class Worker {
     segment_->set_phase(job_.rank, "setting up");
     open_group();
     replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows());
-    start_values();
+    read_start();
     Trainer trainer(trainer_options(), *replica_, group_, ShardPlan(job_.shard, job_.n_ranks), train_,
                     test_ ? &*test_ : nullptr, hooks());
+    trainer.prepare();  // runs every kernel once, on whatever the memory holds
+    start_values();
     if (job_.mode == "eval") return evaluate(trainer);
-    trainer.prepare();
     ready(trainer);
     segment_->set_phase(job_.rank, "training");
     const StopReason reason = trainer.run();
@@ -143,12 +144,17 @@ class Worker {
     group_ = {bootstrap_.get(), communicator_.get(), &bucket, job_.rank, job_.n_ranks};
   }
 
+  void read_start() {
+    if (job_.resume.empty()) return;
+    start_ = read_checkpoint(job_.resume);
+    if (job_.mode == "train") first_step_ = start_->state.at("step").get<int64_t>();
+    best_ = start_->state.value("best", best_);
+  }
+
   void start_values() {
-    if (job_.resume.empty()) return replica_->initialise(config_.seed);
-    const Checkpoint checkpoint = read_checkpoint(job_.resume);
-    load_into(*replica_, optimizer_, checkpoint, job_.mode == "train", job_.resume);
-    first_step_ = checkpoint.state.at("step").get<int64_t>();
-    best_ = checkpoint.state.value("best", best_);
+    if (!start_) return replica_->initialise(config_.seed);
+    load_into(*replica_, optimizer_, *start_, job_.mode == "train", job_.resume);
+    start_.reset();
   }
 
   TrainerOptions trainer_options() const {
@@ -158,7 +164,7 @@ class Worker {
     out.batch_size = config_.batch_size;
     out.epochs = config_.epochs;
     out.max_steps = job_.max_steps;
-    out.first_step = job_.mode == "train" ? first_step_ : 0;
+    out.first_step = first_step_;
     out.seed = config_.seed;
     return out;
   }
@@ -269,6 +275,7 @@ class Worker {
   cl::Buffer send_, recv_;
   Group group_;
   std::optional<Replica> replica_;
+  std::optional<Checkpoint> start_;
   int64_t first_step_ = 0;
   double best_ = -std::numeric_limits<double>::infinity();
   double last_message_ = 0;

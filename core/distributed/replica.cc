@@ -46,9 +46,23 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
   for (const std::string& name : optimizer_.state_names()) {
     states_.emplace_back(name, queue_->allocate(arena_bytes(graphs.parameters), "the optimiser's " + name));
   }
-  with_cl_errors("clearing the gradients", [&] {  // the gaps of the arena are never written by kernels
-    queue_->cl().enqueueFillBuffer(send_, 0.0f, 0, arena_bytes(graphs.gradients));
-  });
+  clear_gradients();
+}
+
+// The gaps of the arena are never written by kernels, but reduced like the rest.
+void Replica::clear_gradients() {
+  with_cl_errors("clearing the gradients",
+                 [&] { queue_->cl().enqueueFillBuffer(send_, 0.0f, 0, arena_bytes(graphs_.gradients)); });
+}
+
+void Replica::warm_up(int64_t rows) {
+  with_cl_errors("clearing the labels",
+                 [&] { queue_->cl().enqueueFillBuffer(labels_->buffer(), cl_int{0}, 0, labels_->size_bytes()); });
+  forward_backward(rows, {});
+  evaluate(rows);
+  update(1, 0);
+  clear_gradients();
+  queue_->finish();
 }
 
 cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc) {

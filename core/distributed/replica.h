@@ -34,10 +34,10 @@ class Replica {
   Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelProvider& kernels,
           std::shared_ptr<Queue> queue, cl::Buffer send, cl::Buffer recv, int64_t max_rows);
 
-  // Prepares the kernels of these shard sizes, so that no step pays for it. Errors: kDevice, kPlugin.
+  // Prepares the kernels of a shard size, so that no step pays for it. Errors: kDevice, kPlugin.
   void prepare_train(int64_t rows) { train_.prepare(rows); }
-  void prepare_eval(int64_t rows) { eval_.prepare(rows); }
-  void prepare_update() { update_.prepare(0); }
+  // Runs all three graphs once on undefined values and clears the gradients; waits.
+  void warm_up(int64_t rows);
 
   // Copies a shard to the device; x and labels must stay valid until the returned event.
   cl::Event stage(const float* x, const int32_t* labels, int64_t rows);
@@ -70,6 +70,7 @@ class Replica {
 
  private:
   cl::Buffer memory(const std::string& name, const TensorDesc& desc);
+  void clear_gradients();
   void write(const cl::Buffer& buffer, const void* bytes, size_t size, const char* what);
   std::vector<float> read_arena(const cl::Buffer& buffer);
   void write_arena(const cl::Buffer& buffer, const std::vector<float>& arena);

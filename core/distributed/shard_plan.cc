@@ -46,7 +46,7 @@ std::vector<int64_t> ShardPlan::counts(int64_t batch) const {
   return even ? even_counts(batch, static_cast<int64_t>(weights_.size())) : shard_counts(batch, weights_);
 }
 
-bool ShardPlan::adapt(const std::vector<double>& seconds_per_sample) {
+bool ShardPlan::adapt(const std::vector<double>& seconds_per_sample, double max_change) {
   if (!auto_ || weights_.size() < 2) return false;
   std::vector<double> wanted = weights_;
   double old_time = 0;
@@ -59,7 +59,10 @@ bool ShardPlan::adapt(const std::vector<double>& seconds_per_sample) {
   double new_time = 0;
   for (size_t i = 0; i < wanted.size(); ++i) new_time = std::max(new_time, wanted[i] * seconds_per_sample[i]);
   if (old_time < new_time * (1 + kLeastGain)) return false;
-  weights_ = wanted;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    wanted[i] = std::clamp(wanted[i], weights_[i] * (1 - max_change), weights_[i] * (1 + max_change));
+  }
+  weights_ = normalised(wanted);
   return true;
 }
 

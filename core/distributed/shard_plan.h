@@ -20,12 +20,15 @@ class ShardPlan {
   // Samples of each rank in a batch; they sum to `batch`.
   std::vector<int64_t> counts(int64_t batch) const;
 
-  // For auto: takes each rank's measured seconds per sample (0: not measured; the rank keeps its
-  // weight) and plans for equal finish times. Changes the weights only if the slowest rank's time
-  // shrinks by more than kLeastGain; returns true then.
-  bool adapt(const std::vector<double>& seconds_per_sample);
+  // For auto: takes each rank's measured seconds per sample and plans for equal finish times.
+  // Changes the weights only if every rank was measured (above 0) and the slowest one's time would
+  // shrink by more than kLeastGain; returns true then. A weight changes by at most the factor
+  // max_change, so that one noisy measurement cannot turn the plan over.
+  bool adapt(const std::vector<double>& seconds_per_sample, double max_change);
 
   static constexpr double kLeastGain = 0.03;
+  static constexpr double kMaxChange = 0.2;     // of a share, once the first measurement was taken
+  static constexpr double kFirstChange = 1e6;   // the first measurement may change everything
 
  private:
   bool auto_ = false;

@@ -69,16 +69,15 @@ std::vector<BatchSlot> Trainer::slots() const {
   return out;
 }
 
-void Trainer::prepare_sizes(int64_t batch) {
-  replica_.prepare_train(plan_.counts(batch)[group_.rank]);
+std::vector<int64_t> Trainer::batch_sizes() const {
+  const int64_t full = std::min(options_.batch_size, train_.num_samples());
+  const int64_t rest = train_.num_samples() % full;
+  return rest == 0 ? std::vector<int64_t>{full} : std::vector<int64_t>{full, rest};
 }
 
 void Trainer::prepare() {
-  prepare_sizes(std::min(options_.batch_size, train_.num_samples()));
-  const int64_t rest = train_.num_samples() % options_.batch_size;
-  if (rest != 0) prepare_sizes(rest);
-  replica_.prepare_update();
-  replica_.queue().finish();
+  // Some drivers finish compiling at a kernel's first launch.
+  for (const int64_t size : batch_sizes()) replica_.warm_up(plan_.counts(size)[group_.rank]);
 }
 
 bool Trainer::must_stop() {
@@ -122,9 +121,9 @@ void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
                                                           static_cast<uint64_t>(replica_.graphs().gradients.num_floats()),
                                                           DType::kF32, ReduceOp::kSum, ready(), "gradients");
     wait(ready);
-    measured_seconds_ += now_seconds() - begin;
-    measured_samples_ += shard.count;
-    account_.busy_seconds += now_seconds() - begin;
+    const double busy = now_seconds() - begin;
+    account_.busy_seconds += busy;
+    if (shard.count > 0) seconds_per_sample_.push_back(busy / static_cast<double>(shard.count));
     group_.communicator->wait(ticket);
   }
   const int64_t total_steps = options_.epochs * batches_.steps_per_epoch();
@@ -155,9 +154,7 @@ void Trainer::drain(size_t keep) {
 }
 
 bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
-  for (const int64_t size : {options_.batch_size, train_.num_samples() % options_.batch_size}) {
-    if (size > 0) prepare_sizes(std::min(size, train_.num_samples()));
-  }
+  for (const int64_t size : batch_sizes()) replica_.prepare_train(plan_.counts(size)[group_.rank]);
   int64_t next = first;  // of the prefetcher's thread
   BatchPlan order = batches_;
   Prefetcher prefetcher(slots(), [&, this](BatchSlot& slot) {
@@ -192,12 +189,19 @@ bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
 
 void Trainer::replan() {
   if (!plan_.is_auto() || group_.bootstrap == nullptr) return;
-  const double mine = measured_samples_ > 0 ? measured_seconds_ / static_cast<double>(measured_samples_) : 0;
+  if (replans_ > 0 && step_ - planned_at_ < kReplanSteps) return;
+  double mine = 0;
+  if (!seconds_per_sample_.empty()) {
+    const auto middle = seconds_per_sample_.begin() + static_cast<std::ptrdiff_t>(seconds_per_sample_.size() / 2);
+    std::nth_element(seconds_per_sample_.begin(), middle, seconds_per_sample_.end());
+    mine = *middle;
+  }
   std::vector<double> all(group_.n_ranks);
   group_.bootstrap->exchange(&mine, sizeof(mine), all.data());
-  measured_seconds_ = 0;
-  measured_samples_ = 0;
-  if (!plan_.adapt(all) || group_.rank != 0 || !hooks_.note) return;
+  seconds_per_sample_.clear();
+  planned_at_ = step_;
+  const double max_change = replans_++ == 0 ? ShardPlan::kFirstChange : ShardPlan::kMaxChange;
+  if (!plan_.adapt(all, max_change) || group_.rank != 0 || !hooks_.note) return;
   std::string text = "shards by measured speed:";
   for (const double w : plan_.weights()) text += str_cat(" ", std::round(w * 1000) / 10, "%");
   hooks_.note(text);

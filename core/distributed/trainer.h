@@ -92,7 +92,8 @@ class Trainer {
   Trainer(TrainerOptions options, Replica& replica, Group group, ShardPlan plan, const Dataset& train,
           const Dataset* test, TrainerHooks hooks);
 
-  // Prepares all kernels that the first epoch and evaluation need. Collective.
+  // Prepares all kernels that training and evaluation need, and launches each once. The replica's
+  // values are undefined afterwards: initialise or load them next.
   void prepare();
   // Runs until the end. Errors: kTraining for a loss that is no number (names the step) or a lost
   // peer; kDevice.
@@ -117,11 +118,12 @@ class Trainer {
   void replan();
   Sums add_over_ranks(const Sums& mine);
   std::vector<BatchSlot> slots() const;
-  void prepare_sizes(int64_t batch);
+  std::vector<int64_t> batch_sizes() const;  // of an epoch: the full one, and the last if it differs
 
   static constexpr size_t kSlots = 3;      // staged batches
   static constexpr size_t kInFlight = 4;   // steps whose sums have not come back
-  static constexpr int64_t kTrialSteps = 10;  // before the first measured plan
+  static constexpr int64_t kTrialSteps = 10;   // before the first measured plan
+  static constexpr int64_t kReplanSteps = 50;  // at least, between two later ones
 
   const TrainerOptions options_;
   Replica& replica_;
@@ -138,8 +140,8 @@ class Trainer {
   std::deque<cl::Event> staged_;
   Sums epoch_sums_;
   RankAccount account_;
-  double measured_seconds_ = 0;  // device time and samples since the last plan
-  int64_t measured_samples_ = 0;
+  std::vector<double> seconds_per_sample_;  // of this rank's steps since the last plan
+  int64_t replans_ = 0, planned_at_ = 0;
   int64_t step_ = 0;
   int64_t stop_at_ = -1;
   StopReason reason_ = StopReason::kFinished;

@@ -140,7 +140,7 @@ std::shared_ptr<const Recipe> KernelChoice::recipe(Device& device, const KernelQ
   for (const TensorDesc& desc : question.in) shapes.push_back(desc.str());
   fail(ErrorCode::kPlugin, "no kernel set computes ", question.op.name, "(", join(shapes, ", "), ") on ",
        device.info().selector, " (", device.info().name, "). ",
-       reasons.empty() ? "No kernel-set plugin was found; see `netcl-app plugins list`" : join(reasons, "; "));
+       reasons.empty() ? "No kernel-set plugin serves. " + plugins_.rejections() : join(reasons, "; "));
 }
 
 std::vector<KernelCandidate> KernelChoice::why(Device& device, const KernelQuestion& question) {

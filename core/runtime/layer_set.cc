@@ -108,6 +108,8 @@ const LayerType& LayerSet::find(const std::string& name) {
       if (provision.layer == name) owners.push_back(manifest->id);
     }
   }
+  NETCL_CHECK(!names.empty(), ErrorCode::kPlugin, "no layer plugin serves, so there is no layer type \"", name,
+              "\". ", plugins_.rejections());
   NETCL_CHECK(!owners.empty(), ErrorCode::kUsage, "no plugin offers a layer type \"", name, "\"", suggest(name, names));
   NETCL_CHECK(owners.size() == 1, ErrorCode::kPlugin, "layer type \"", name, "\" is offered by plugins ",
               join(owners, " and "), "; disable one with --disable-plugins");

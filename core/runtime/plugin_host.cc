@@ -129,6 +129,17 @@ void PluginHost::judge(const Manifest& manifest, PluginRow& row) {
   accepted_.emplace(manifest.id, manifest);
 }
 
+std::string PluginHost::rejections() const {
+  std::vector<std::string> lines;
+  for (const PluginRow& row : rows_) {
+    if (row.state != "serving") lines.push_back(row.id + " is " + row.state + " (" + row.code + "): " + row.detail);
+  }
+  if (!rows_.empty()) return join(lines, "; ");
+  std::vector<std::string> places;
+  for (const fs::path& directory : plugin_directories(options_)) places.push_back(directory.string());
+  return "No plugin was found in " + join(places, ", ");
+}
+
 std::vector<const Manifest*> PluginHost::manifests(const std::string& kind) const {
   std::vector<const Manifest*> out;
   for (const auto& [id, manifest] : accepted_) {

@@ -73,6 +73,8 @@ class PluginHost {
   PluginHost(const PluginOptions& options, std::vector<DeviceInfo> devices, Logger log);
 
   const std::vector<PluginRow>& rows() const { return rows_; }
+  // The candidates that do not serve and why, or where was searched in vain: for error messages.
+  std::string rejections() const;
   // Manifests that passed every gate, of one kind, sorted by id.
   std::vector<const Manifest*> manifests(const std::string& kind) const;
   // Opens the plugin (once). Errors: kPlugin, with code and words; the row becomes `rejected`.

@@ -1,0 +1,52 @@
+// netcl-app: parses the command line, runs the command, and turns errors into a message and an exit
+// code. With --json an error is a JSON document, too.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <string>
+
+#include "apps/netcl_app/commands.h"
+#include "apps/netcl_app/probe.h"
+#include "apps/netcl_app/worker.h"
+#include "core/base/error.h"
+#include "core/base/json_doc.h"
+
+namespace {
+
+int report(const netcl::Error& error, bool json) {
+  if (json) {
+    std::cout << netcl::Json{{"error", error.message()}, {"code", netcl::exit_code(error.code())}}.dump(2) << "\n";
+  }
+  std::cerr << "error: " << error.message() << "\n";
+  return netcl::exit_code(error.code());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (first == "worker") return netcl::app::worker_main();
+  if (first == "probe-child") return netcl::app::probe_child(3);
+
+  CLI::App app("netcl: trains neural networks on every OpenCL device of a workstation at once", "netcl-app");
+  app.set_version_flag("--version", "netcl-app 0.1.0");
+  app.require_subcommand(1);
+  netcl::app::Run run;
+  netcl::app::add_devices_command(app, run);
+  netcl::app::add_plugins_command(app, run);
+  netcl::app::add_train_command(app, run);
+  netcl::app::add_eval_command(app, run);
+  const bool json = std::any_of(argv + 1, argv + argc, [](const char* a) { return std::string(a) == "--json"; });
+  try {
+    app.parse(argc, argv);
+    return run();
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    std::cerr << "error: " << e.what() << "\nRun with --help for usage.\n";
+    return netcl::exit_code(netcl::ErrorCode::kUsage);
+  } catch (const netcl::Error& e) {
+    return report(e, json);
+  } catch (const std::exception& e) {
+    return report(netcl::Error(netcl::ErrorCode::kInternal, std::string("internal error: ") + e.what()), json);
+  }
+}

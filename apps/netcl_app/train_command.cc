@@ -1,0 +1,249 @@
+// netcl-app train: reads configuration and data, starts the workers, writes the run's directory.
+#include <algorithm>
+#include <iostream>
+
+#include "apps/netcl_app/checkpoint.h"
+#include "apps/netcl_app/commands.h"
+#include "apps/netcl_app/formats/load.h"
+#include "apps/netcl_app/model_setup.h"
+#include "apps/netcl_app/options.h"
+#include "apps/netcl_app/probe.h"
+#include "apps/netcl_app/progress.h"
+#include "apps/netcl_app/run_dir.h"
+#include "apps/netcl_app/supervisor.h"
+#include "apps/netcl_app/transport_choice.h"
+#include "core/base/text.h"
+#include "core/distributed/shard_plan.h"
+#include "core/runtime/layer_set.h"
+
+namespace netcl::app {
+namespace fs = std::filesystem;
+
+namespace {
+
+struct TrainOptions : CommonOptions {
+  std::string config, devices = "all", transport = "auto", shard = "auto", out, resume;
+  std::vector<std::string> set;
+  int64_t epochs = 0, max_steps = 0, seed = -1;
+  bool dry_run = false;
+
+  std::vector<std::string> overrides() const {
+    std::vector<std::string> all = set;
+    if (epochs > 0) all.push_back("epochs=" + std::to_string(epochs));
+    if (seed >= 0) all.push_back("seed=" + std::to_string(seed));
+    return all;
+  }
+};
+
+// Everything that is known before the first worker starts.
+struct Setup {
+  TrainConfig config;
+  LoadedData data;
+  std::vector<DeviceInfo> devices;
+  std::vector<WorkerPlace> places;
+  std::string transport;
+};
+
+// Traces the model here, so that its errors name the user's file and nothing was started.
+void check_model(const TrainConfig& config, const LoadedData& data, PluginHost& plugins) {
+  LayerSet layers(plugins);
+  const StepGraphs graphs = build_step_graphs(step_spec_of(config, optimizer_of(config)), layers);
+  check_input(data.train, Shape(config.input), data.train_source);
+  check_labels(data.train, graphs.num_outputs, data.train_source);
+  if (data.test) check_labels(*data.test, graphs.num_outputs, data.test_source);
+}
+
+Setup prepare(const TrainOptions& options, TrainConfig config) {
+  (void)schedule_of(config);
+  LoadedData data = load_data(config.data);
+  const std::vector<DeviceInfo> devices = probe_devices().devices();
+  std::vector<WorkerPlace> places = resolve_selectors(options.devices, devices);
+  const ShardPlan check_shard(options.shard, places.size());
+  PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
+  const std::string transport = places.size() > 1 ? choose_transport(options.transport, plugins) : "none";
+  check_model(config, data, plugins);
+  return {std::move(config), std::move(data), devices, std::move(places), transport};
+}
+
+Json environment_of(const Setup& setup, const RunOutcome& outcome) {
+  Json out = {{"netcl", "0.1.0"}, {"transport", setup.transport}, {"workers", Json::array()}};
+  for (size_t r = 0; r < setup.places.size(); ++r) {
+    Json worker = {{"rank", r}, {"device", setup.places[r].label()}, {"info", to_json(setup.places[r].device)}};
+    if (outcome.ready[r].is_object()) {
+      for (const char* key : {"kernels", "launches_per_step", "workspace_bytes", "programs_built", "programs_from_disk"}) {
+        worker[key] = outcome.ready[r].at(key);
+      }
+    }
+    out["workers"].push_back(worker);
+  }
+  return out;
+}
+
+// Collects what the workers say into metrics.jsonl and the final document.
+class Recording {
+ public:
+  Recording(RunDir& dir, Progress& progress, const Setup& setup) : dir_(dir), progress_(progress), setup_(setup) {}
+
+  void message(const Json& message) {
+    const std::string type = message.at("type").get<std::string>();
+    if (type == "step") progress_.step(message);
+    if (type == "note") progress_.line(message.at("text").get<std::string>());
+    if (type == "epoch") epoch(message);
+  }
+
+  Json result(const RunOutcome& outcome) const {
+    Json out;
+    out["run_dir"] = fs::absolute(dir_.path()).string();
+    out["epochs"] = epochs_;
+    out["steps"] = steps_;
+    out["samples_per_second"] = seconds_ > 0 ? samples_ / seconds_ : 0;
+    out["train_loss"] = train_loss_;
+    out["metrics"] = metrics_;
+    out["transport"] = setup_.transport;
+    out["workers"] = Json::array();
+    std::string stopped = "failed";
+    for (size_t r = 0; r < setup_.places.size(); ++r) {
+      const Json& done = outcome.done[r];
+      Json worker = {{"rank", r}, {"device", setup_.places[r].label()}, {"samples", 0}, {"share", 0}, {"samples_per_second", 0}};
+      if (done.is_object()) {
+        const double seconds = done.at("seconds").get<double>();
+        worker["samples"] = done.at("samples");
+        worker["share"] = done.at("share");
+        if (seconds > 0) worker["samples_per_second"] = done.at("samples").get<double>() / seconds;
+        stopped = done.at("stopped").get<std::string>();
+      }
+      out["workers"].push_back(worker);
+    }
+    if (outcome.error) stopped = outcome.error->code() == ErrorCode::kInterrupted ? "interrupted" : "failed";
+    out["stopped"] = stopped;
+    if (outcome.error) out["error"] = outcome.error->message();
+    return out;
+  }
+
+ private:
+  void epoch(const Json& message) {
+    const auto epoch = message.at("epoch").get<int64_t>();
+    const Json& losses = message.at("step_losses");
+    const int64_t first = message.at("step").get<int64_t>() - static_cast<int64_t>(losses.size()) + 1;
+    for (size_t i = 0; i < losses.size(); ++i) {
+      dir_.append_metrics({{"step", first + static_cast<int64_t>(i)}, {"epoch", epoch + 1}, {"loss", losses[i]}});
+    }
+    Json line = {{"epoch", epoch + 1}, {"steps", message.at("step")}, {"lr", message.at("lr")},
+                 {"train", message.at("train")}};
+    if (message.contains("test")) line["test"] = message.at("test");
+    dir_.append_metrics(line);
+    progress_.epoch(message);
+    if (message.at("complete").get<bool>()) ++epochs_;
+    steps_ = message.at("step").get<int64_t>();
+    samples_ += message.at("samples").get<double>();
+    seconds_ += message.at("seconds").get<double>();
+    train_loss_ = message.at("train").at("loss");
+    metrics_ = message.contains("test") ? message.at("test") : message.at("train");
+  }
+
+  RunDir& dir_;
+  Progress& progress_;
+  const Setup& setup_;
+  int64_t epochs_ = 0, steps_ = 0;
+  double samples_ = 0, seconds_ = 0;
+  Json train_loss_, metrics_ = Json::object();
+};
+
+Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir, const std::string& resume) {
+  Job job;
+  job.config = setup.config.resolved();
+  job.config_name = (dir.path() / "config.json").string();
+  job.plugins = options.plugin_options();
+  job.pins = options.pins();
+  job.transport = setup.transport;
+  job.shard = options.shard;
+  job.checkpoints = fs::absolute(dir.checkpoints()).string();
+  job.resume = resume;
+  job.max_steps = options.max_steps;
+  return job;
+}
+
+void describe_run(const Setup& setup, Progress& progress) {
+  std::vector<std::string> labels;
+  for (const WorkerPlace& place : setup.places) labels.push_back(place.label() + " (" + place.device.name + ")");
+  progress.line(str_cat("training ", setup.config.name, " on ", join(labels, ", "), "; ",
+                        setup.data.train.num_samples(), " training and ",
+                        setup.data.test ? setup.data.test->num_samples() : 0, " test samples"));
+}
+
+int finish(const TrainOptions& options, const Json& result, const RunOutcome& outcome) {
+  if (options.json) std::cout << result.dump(2) << "\n";
+  if (outcome.error) {
+    if (!options.json) std::cerr << "error: " << outcome.error->message() << "\n";
+    return exit_code(outcome.error->code());
+  }
+  if (result.at("stopped") == "interrupted") {
+    if (!options.json) std::cerr << "interrupted; continue with --resume " << result.at("run_dir").get<std::string>() << "\n";
+    return exit_code(ErrorCode::kInterrupted);
+  }
+  if (!options.json && !options.quiet) {
+    std::cerr << "metrics " << result.at("metrics").dump() << ", train loss " << result.at("train_loss").dump() << ", "
+              << static_cast<int64_t>(result.at("samples_per_second").get<double>()) << " samples/s\n"
+              << "run directory " << result.at("run_dir").get<std::string>() << "\n";
+  }
+  return 0;
+}
+
+int run_train(const TrainOptions& options) {
+  TrainConfig config = load_train_config(options.config, options.overrides());
+  if (options.dry_run) {
+    std::cout << config.resolved().dump(2) << "\n";
+    return 0;
+  }
+  std::string resume;
+  if (!options.resume.empty()) {
+    resume = fs::absolute(find_checkpoint(options.resume)).string();
+    read_checkpoint(resume);
+  }
+  const Setup setup = prepare(options, std::move(config));
+  RunDir dir = options.out.empty() ? RunDir::create(fs::current_path(), setup.config.name, std::time(nullptr))
+                                   : RunDir::open(options.out, !resume.empty());
+  dir.write_config(setup.config.resolved());
+  const int64_t samples = setup.data.train.num_samples();
+  Progress progress(options.quiet, setup.config.epochs,
+                    (samples + setup.config.batch_size - 1) / setup.config.batch_size, samples);
+  describe_run(setup, progress);
+  Recording recording(dir, progress, setup);
+  Supervisor supervisor(setup.places, make_job(options, setup, dir, resume), setup.data.train,
+                        setup.data.test ? &*setup.data.test : nullptr,
+                        [&](uint32_t, const Json& message) { recording.message(message); });
+  const RunOutcome outcome = supervisor.run();
+  progress.finish();
+  dir.write_environment(environment_of(setup, outcome));
+  return finish(options, recording.result(outcome), outcome);
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, Run& run) {
+  auto options = std::make_shared<TrainOptions>();
+  CLI::App* command = app.add_subcommand("train", "Train a model on one or more devices");
+  command->footer("Example: netcl-app train apps/examples/digits_mlp.json --devices cpu:0/2");
+  command->add_option("CONFIG", options->config, "Configuration file (JSON with comments)")->required();
+  command->add_option("--devices", options->devices, "Devices, such as all, gpu, gpu:0,cpu:0 or cpu:0/2")
+      ->capture_default_str();
+  command->add_option("--transport", options->transport, "Transport plugin that adds gradients up, or auto")
+      ->capture_default_str();
+  command->add_option("--shard", options->shard, "Shares of the batch: auto (by measured speed), even, or weights 3,1")
+      ->capture_default_str();
+  command->add_option("--set", options->set, "Override KEY=VALUE of the configuration (repeatable)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--out", options->out, "Run directory (default: runs/NAME-DATE)");
+  command->add_option("--resume", options->resume, "Go on from this checkpoint or run directory");
+  command->add_option("--epochs", options->epochs, "Override the number of epochs")->check(CLI::PositiveNumber);
+  command->add_option("--max-steps", options->max_steps, "Stop after this many steps; the schedule stays")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seed", options->seed, "Override the seed")->check(CLI::NonNegativeNumber);
+  command->add_flag("--dry-run", options->dry_run, "Print the resolved configuration and stop");
+  add_kernels(*command, *options);
+  add_common(*command, *options);
+  command->callback([options, &run] { run = [options] { return run_train(*options); }; });
+}
+
+}  // namespace netcl::app

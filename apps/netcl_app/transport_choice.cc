@@ -1,0 +1,32 @@
+#include "apps/netcl_app/transport_choice.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace netcl::app {
+
+std::string choose_transport(const std::string& name, const PluginHost& plugins) {
+  std::string best;
+  int best_priority = 0;
+  std::vector<std::string> names;
+  for (const Manifest* manifest : plugins.manifests("transport")) {
+    for (const Provision& provision : manifest->provides) {
+      if (provision.transport.empty()) continue;
+      names.push_back(provision.transport);
+      if (provision.transport == name) return manifest->id;
+      if (name == "auto" && (best.empty() || provision.priority > best_priority)) {
+        best = manifest->id;
+        best_priority = provision.priority;
+      }
+    }
+  }
+  if (!best.empty()) return best;
+  for (const PluginRow& row : plugins.rows()) {
+    NETCL_CHECK(row.id != name, ErrorCode::kPlugin, "--transport ", name, ": the plugin is ", row.state, " (", row.code,
+                "): ", row.detail);
+  }
+  fail(ErrorCode::kPlugin, "--transport ", name, ": there is no such transport plugin",
+       names.empty() ? "; none was found, see `netcl-app plugins list`" : suggest(name, names));
+}
+
+}  // namespace netcl::app
