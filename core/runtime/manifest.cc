@@ -20,6 +20,7 @@ namespace {
 constexpr const char* kSchema = "netcl-plugin/1";
 constexpr const char* kMachine = "linux-x86_64";
 constexpr uint64_t kMaxManifestBytes = 1 << 20;
+constexpr int kMaxPriority = 1'000'000;
 
 const std::vector<std::string>& known_keys() {
   static const std::vector<std::string> keys = {"manifest", "id",  "version",  "name",     "license", "kinds",
@@ -115,8 +116,11 @@ Provision read_provision(const ordered_json& json, size_t index, const fs::path&
     }
   }
   if (json.contains("priority")) {
-    if (!json["priority"].is_number_integer()) refuse("NPL-01", path.string(), ": ", where, ".priority must be an integer");
-    out.priority = json["priority"].get<int>();
+    const ordered_json& priority = json["priority"];
+    if (!priority.is_number_integer() || priority < -kMaxPriority || priority > kMaxPriority) {
+      refuse("NPL-01", path.string(), ": ", where, ".priority must be an integer of at most ", kMaxPriority);
+    }
+    out.priority = priority.get<int>();
   }
   return out;
 }
@@ -135,7 +139,8 @@ void read_members(const ordered_json& json, const fs::path& path, Manifest& out)
   const ordered_json& abi = member(json, "abi", path);
   for (const auto& [key, target] :
        {std::pair<const char*, uint32_t*>{"major", &out.abi_major}, {"minor", &out.abi_minor}}) {
-    if (!abi.is_object() || !abi.contains(key) || !abi[key].is_number_unsigned()) {
+    if (!abi.is_object() || !abi.contains(key) || !abi[key].is_number_unsigned() ||
+        abi[key] > UINT32_MAX) {
       refuse("NPL-01", path.string(), ": \"abi\" must be {\"major\": N, \"minor\": N}");
     }
     *target = abi[key].get<uint32_t>();
@@ -175,14 +180,30 @@ void find_library(const ordered_json& json, const fs::path& path, Manifest& out)
   out.library = real;
 }
 
+// Every segment must lie in the file: the loader would crash on one that was cut off.
+void check_segments(const fs::path& library, const std::string& bytes, const Elf64_Ehdr& header) {
+  for (size_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment{};
+    const uint64_t at = header.e_phoff + i * sizeof(segment);
+    bool whole = at >= header.e_phoff && at <= bytes.size() && bytes.size() - at >= sizeof(segment);
+    if (whole) {
+      std::memcpy(&segment, bytes.data() + at, sizeof(segment));
+      whole = segment.p_type != PT_LOAD ||
+              (segment.p_offset <= bytes.size() && bytes.size() - segment.p_offset >= segment.p_filesz);
+    }
+    if (!whole) refuse("NPL-03", library.string(), " is cut off: it has ", bytes.size(), " bytes, its segments need more; copy it again");
+  }
+}
+
 // The file must be a shared object of this machine's type.
 void check_elf(const fs::path& library) {
-  std::string head;
+  std::string bytes;
   try {
-    head = read_file(library, ErrorCode::kPlugin).substr(0, sizeof(Elf64_Ehdr));
+    bytes = read_file(library, ErrorCode::kPlugin);
   } catch (const Error& e) {
     refuse("NPL-03", e.message());
   }
+  const std::string head = bytes.substr(0, sizeof(Elf64_Ehdr));
   Elf64_Ehdr header{};
   if (head.size() < sizeof(header) || std::memcmp(head.data(), ELFMAG, SELFMAG) != 0) {
     refuse("NPL-03", library.string(), " is not a shared object (no ELF header)");
@@ -193,6 +214,7 @@ void check_elf(const fs::path& library) {
            "); expected x86-64 (", EM_X86_64, ")");
   }
   if (header.e_type != ET_DYN) refuse("NPL-03", library.string(), " is not a shared object (ELF type ", header.e_type, ")");
+  check_segments(library, bytes, header);
 }
 
 void check_permissions(const fs::path& path) {
@@ -268,7 +290,7 @@ std::optional<std::string> mismatch(const ordered_json& rule, const DeviceInfo& 
       known = true;
       for (const ordered_json& extension : wanted.is_array() ? wanted : ordered_json::array({wanted})) {
         const std::vector<std::string> have = split(device.extensions, ' ');
-        if (std::find(have.begin(), have.end(), extension.get<std::string>()) == have.end()) {
+        if (!extension.is_string() || std::find(have.begin(), have.end(), extension) == have.end()) {
           return str_cat("extension ", extension.dump(), " is not offered");
         }
       }
