@@ -25,6 +25,18 @@ std::unique_ptr<Device> open_device(const std::string& selector) {
   fail(ErrorCode::kDevice, "no device \"", selector, "\"; there are:", known);
 }
 
+// The real directory of every plugin below `directory`: runfiles are links to files, and a plugin
+// whose library is a link to elsewhere is refused, as it should be.
+std::vector<std::filesystem::path> plugin_paths(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> out;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    const auto manifest = entry.path() / "plugin.json";
+    if (std::filesystem::exists(manifest)) out.push_back(canonical(manifest).parent_path());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 // A kernel question as the boundary words it; borrows from the question.
 struct AbiQuestion {
   explicit AbiQuestion(const KernelQuestion& q) : facts(q.attrs) {
@@ -80,8 +92,14 @@ void get(const std::vector<uint8_t>& bytes, std::vector<double>* out) {
 DeviceFixture::DeviceFixture(const DeviceArgs& args) : args_(args) {
   device_ = open_device(args.device);
   PluginOptions options;
-  options.paths = {args.plugins};
+  options.paths = plugin_paths(args.plugins);
   plugins_ = std::make_unique<PluginHost>(options, std::vector<DeviceInfo>{device_->info()}, Logger());
+  if (plugins_->manifests("kernels").empty()) {
+    std::string rows;
+    for (const PluginRow& row : plugins_->rows())
+      rows += "; " + row.path + ": " + row.code + " " + row.detail;
+    fail(ErrorCode::kPlugin, "no kernel set in ", args.plugins.string(), rows);
+  }
   kernels_ = std::make_unique<KernelChoice>(*plugins_, std::map<std::string, KernelPin>());
   queue_ = Queue::create(*device_);
   eager_ = std::make_unique<Eager>(*kernels_, queue_);
