@@ -126,11 +126,21 @@ TEST(CompiledGraphTest, PassesSaveLaunches) {
 }
 
 TEST(CompiledGraphTest, TemporariesShareMemory) {
-  OnDevice device(true);
-  device.compiled->prepare(kMaxBatch);
-  EXPECT_GT(device.compiled->workspace_bytes(), 0u);
-  const CompiledGraph& graph = *device.compiled;
-  EXPECT_GT(graph.temporaries_bytes(), 0u);
+  DeviceFixture& f = shared_device();
+  const Tensor x(f.queue(), {DType::kF32, {4, 1024}}), y(f.queue(), {DType::kF32, {4, 1024}});
+  Graph graph;
+  ValueId v = graph.external("x", {DType::kF32, {-1, 1024}});
+  for (int i = 0; i < 10; ++i) v = graph.call("neg", {v});
+  graph.output("y", v);
+  CompiledGraph compiled(std::move(graph), f.kernels(), f.queue(),
+                         [&](const std::string& name, const TensorDesc&) {
+                           return (name == "x" ? x : y).buffer();
+                         });
+  compiled.prepare(4);
+  EXPECT_EQ(compiled.temporaries_bytes(), 9u * 4 * 1024 * sizeof(float));
+  EXPECT_EQ(compiled.workspace_bytes(), 2u * 4 * 1024 * sizeof(float));
+  compiled.prepare(1);  // a smaller instance lives in the same workspace
+  EXPECT_EQ(compiled.workspace_bytes(), 2u * 4 * 1024 * sizeof(float));
 }
 
 TEST(CompiledGraphTest, ReplayAllocatesNothing) {

@@ -12,14 +12,14 @@ namespace {
 DeviceArgs g_args;  // set by main, before any test
 std::unique_ptr<DeviceFixture> g_fixture;
 
-std::unique_ptr<Device> open_device(const std::string& selector) {
+FoundDevice find_device(const std::string& selector) {
   std::string known;
   for (FoundDevice& found : enumerate_devices()) {
     const DeviceInfo& info = found.info;
     const bool wanted = selector.empty()
                             ? info.type != "simulator"
                             : info.selector == selector || info.platform_selector() == selector;
-    if (wanted) return std::make_unique<Device>(std::move(found), "", Logger());
+    if (wanted) return std::move(found);
     known += " " + info.selector + " (" + info.platform_selector() + ")";
   }
   fail(ErrorCode::kDevice, "no device \"", selector, "\"; there are:", known);
@@ -90,7 +90,7 @@ void get(const std::vector<uint8_t>& bytes, std::vector<double>* out) {
 }  // namespace
 
 DeviceFixture::DeviceFixture(const DeviceArgs& args) : args_(args) {
-  device_ = open_device(args.device);
+  device_ = std::make_unique<Device>(find_device(args.device), "", Logger());
   PluginOptions options;
   options.paths = plugin_paths(args.plugins);
   plugins_ = std::make_unique<PluginHost>(options, std::vector<DeviceInfo>{device_->info()}, Logger());
@@ -138,6 +138,8 @@ DeviceFixture& shared_device() {
   if (g_fixture == nullptr) g_fixture = std::make_unique<DeviceFixture>(g_args);
   return *g_fixture;
 }
+
+FoundDevice wanted_device() { return find_device(g_args.device); }
 
 void close_shared_device() { g_fixture.reset(); }
 
