@@ -12,17 +12,29 @@ namespace {
 DeviceArgs g_args;  // set by main, before any test
 std::unique_ptr<DeviceFixture> g_fixture;
 
-std::unique_ptr<Device> open_device(const std::string& selector) {
+FoundDevice find_device(const std::string& selector) {
   std::string known;
   for (FoundDevice& found : enumerate_devices()) {
     const DeviceInfo& info = found.info;
     const bool wanted = selector.empty()
                             ? info.type != "simulator"
                             : info.selector == selector || info.platform_selector() == selector;
-    if (wanted) return std::make_unique<Device>(std::move(found), "", Logger());
+    if (wanted) return std::move(found);
     known += " " + info.selector + " (" + info.platform_selector() + ")";
   }
   fail(ErrorCode::kDevice, "no device \"", selector, "\"; there are:", known);
+}
+
+// The real directory of every plugin below `directory`: runfiles are links to files, and a plugin
+// whose library is a link to elsewhere is refused, as it should be.
+std::vector<std::filesystem::path> plugin_paths(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> out;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    const auto manifest = entry.path() / "plugin.json";
+    if (std::filesystem::exists(manifest)) out.push_back(canonical(manifest).parent_path());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 // A kernel question as the boundary words it; borrows from the question.
@@ -78,10 +90,16 @@ void get(const std::vector<uint8_t>& bytes, std::vector<double>* out) {
 }  // namespace
 
 DeviceFixture::DeviceFixture(const DeviceArgs& args) : args_(args) {
-  device_ = open_device(args.device);
+  device_ = std::make_unique<Device>(find_device(args.device), "", Logger());
   PluginOptions options;
-  options.paths = {args.plugins};
+  options.paths = plugin_paths(args.plugins);
   plugins_ = std::make_unique<PluginHost>(options, std::vector<DeviceInfo>{device_->info()}, Logger());
+  if (plugins_->manifests("kernels").empty()) {
+    std::string rows;
+    for (const PluginRow& row : plugins_->rows())
+      rows += "; " + row.path + ": " + row.code + " " + row.detail;
+    fail(ErrorCode::kPlugin, "no kernel set in ", args.plugins.string(), rows);
+  }
   kernels_ = std::make_unique<KernelChoice>(*plugins_, std::map<std::string, KernelPin>());
   queue_ = Queue::create(*device_);
   eager_ = std::make_unique<Eager>(*kernels_, queue_);
@@ -120,6 +138,8 @@ DeviceFixture& shared_device() {
   if (g_fixture == nullptr) g_fixture = std::make_unique<DeviceFixture>(g_args);
   return *g_fixture;
 }
+
+FoundDevice wanted_device() { return find_device(g_args.device); }
 
 void close_shared_device() { g_fixture.reset(); }
 

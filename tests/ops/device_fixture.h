@@ -52,6 +52,8 @@ class DeviceFixture {
 
 // The device of this program, opened at the first call as the command line says.
 DeviceFixture& shared_device();
+// The same device, not opened: for tests of what a Device is made of.
+FoundDevice wanted_device();
 // Closes it: main does before drivers clean up after themselves.
 void close_shared_device();
 // Takes --device, --plugins and --smallest out of the command line.
