@@ -37,6 +37,7 @@ HEADERS = (".h", ".hpp")
 SIZED = CODE + (".cl", ".py", ".sh", ".bzl")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 KERNEL = re.compile(r"(?:__kernel|\bkernel)\b[^;{(]*(?:\(\([^;{]*?\)\))?[^;{(]*?\bvoid\s+(\w+)\s*\(")
+TEXT_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//.*')
 LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r")\b")
 # Folders of the machine on which a file was written; examples say /path/to.
@@ -68,7 +69,7 @@ def lines_of(root, files, ends):
 
 
 def without_comment(line):
-    return line.split("//", 1)[0] if '"' not in line.split("//", 1)[0] else line
+    return TEXT_OR_COMMENT.sub(lambda m: m.group() if m.group()[0] == '"' else "", line)
 
 
 def check_arrows(root, files):
