@@ -197,6 +197,19 @@ def check_links(root, files):
                     yield f"{path}:{number}: the link {target} leads nowhere"
 
 
+def check_examples(root, files):
+    """A fenced block after `<!-- from PATH -->` is that file, whole."""
+    for path in files:
+        if not path.endswith(".md"):
+            continue
+        text = read(root, path)
+        for match in re.finditer(r"^<!-- from (\S+) -->\n```\w*\n(.*?)^```$", text, re.M | re.S):
+            number = text.count("\n", 0, match.start()) + 1
+            source = match.group(1)
+            if not os.path.exists(os.path.join(root, source)) or read(root, source) != match.group(2):
+                yield f"{path}:{number}: the example differs from {source}"
+
+
 def check_words(root, files):
     """No marks of unfinished work, and no paths of the machine that wrote a file."""
     for path, number, line in lines_of(root, files, SIZED + ("BUILD", ".md", ".json", ".c", "WORKSPACE", ".bazelrc")):
@@ -207,7 +220,7 @@ def check_words(root, files):
 
 
 RULES = (check_arrows, check_plugin_names, check_sizes, check_guards, check_using, check_kernels, check_links,
-         check_words)
+         check_examples, check_words)
 
 
 def main(argv):

@@ -98,6 +98,13 @@ class LintRulesTest(unittest.TestCase):
         self.expect(lint.check_links, [("core/X.md", "see [a](nowhere.md)\n"), ("core/X.md", "[a](nn/c.md#b)\n")], good,
                     "leads nowhere")
 
+    def test_examples(self):
+        good = [("tests/x.json", "{}\n"), ("core/README.md", "<!-- from tests/x.json -->\n```json\n{}\n```\n")]
+        self.expect(lint.check_examples, [
+            ("core/X.md", "a\n\n<!-- from tests/x.json -->\n```json\n{ }\n```\n"),
+            ("core/X.md", "<!-- from tests/gone.json -->\n```json\n{}\n```\n"),
+        ], good, "the example differs from tests/")
+
     def test_words(self):
         good = [("core/a.cc", "// a todo list at /path/to/x, bin/work/x\n")]
         mark, machine = "TO" + "DO", "/" + "home/me/x"
