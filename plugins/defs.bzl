@@ -12,6 +12,12 @@ PLUGIN_COPTS = [
 PLUGIN_EXPORTS = "//plugins:exports.lds"
 PLUGIN_LINKOPTS = ["-Wl,--version-script=$(location %s)" % PLUGIN_EXPORTS]
 
+# Core and apps know no plugin by name; they use //plugins:dir.
+PLUGIN_USERS = [
+    "//plugins:__subpackages__",
+    "//tests:__subpackages__",
+]
+
 NetclPluginInfo = provider(
     doc = "One plugin: its id, and its files as a list of (path in the plugin's directory, File).",
     fields = ["id", "files"],
@@ -84,7 +90,7 @@ def netcl_plugin(
         license = "Apache-2.0",
         copts = [],
         linkopts = [],
-        visibility = ["//visibility:public"]):
+        visibility = PLUGIN_USERS):
     """Builds one plugin: its shared object, manifest and data, which plugins_dir() lays out.
 
     Args:
@@ -101,7 +107,7 @@ def netcl_plugin(
       title: its name for people; default: id.
       license: SPDX expression.
       copts, linkopts: for the shared object.
-      visibility: as usual.
+      visibility: as usual; default: plugins and tests.
     """
     if srcs:
         library = name + "_so.so"
