@@ -72,6 +72,26 @@ TEST(RecipeTest, RunsWithEveryKindOfArgument) {
   for (size_t i = 0; i < 8; ++i) EXPECT_EQ(got[i], static_cast<float>(i) * 2.5f + 1108);
 }
 
+TEST(RecipeTest, BoundBuffersLiveOn) {
+  DeviceFixture& f = shared_device();
+  Executable executable(f.device(), Given().copy());
+  const Tensor x = Tensor::from_floats(f.queue(), Shape{8}, std::vector<float>(8, 1.0f));
+  const Tensor y(f.queue(), x.desc());
+  cl_mem scratch = nullptr;
+  {
+    const cl::Buffer temporary(f.device().context(), CL_MEM_READ_WRITE, 32);
+    scratch = temporary();
+    executable.bind({x.buffer()}, {y.buffer()}, {temporary});
+  }
+  cl_uint references = 0;
+  ASSERT_EQ(clGetMemObjectInfo(scratch, CL_MEM_REFERENCE_COUNT, sizeof(references), &references,
+                               nullptr),
+            CL_SUCCESS);
+  EXPECT_GE(references, 1u);
+  executable.enqueue(f.queue()->cl());
+  EXPECT_EQ(y.to_floats(), std::vector<float>(8, 2.5f + 1108));
+}
+
 TEST(RecipeTest, CopiesWhatItWasGiven) {
   Given given;
   const Recipe recipe = given.copy();
