@@ -23,8 +23,8 @@ struct Given {
                       "  l[get_local_id(0)] = x[i]; s[i] = f;\n"
                       "  if (i < (size_t)n) y[i] = l[get_local_id(0)] * s[i] + n + v.s3 + (int)m;\n"
                       "}\n")};
-    args = {{NETCL_ARG_INPUT, 0, {}}, {NETCL_ARG_OUTPUT, 0, {}},  {NETCL_ARG_I32, 0, {}},
-            {NETCL_ARG_F32, 0, {}},   {NETCL_ARG_I32X8, 0, {}},   {NETCL_ARG_LOCAL, 0, {}},
+    args = {{NETCL_ARG_INPUT, 0, {}},   {NETCL_ARG_OUTPUT, 0, {}}, {NETCL_ARG_I32, 0, {}},
+            {NETCL_ARG_F32, 0, {}},     {NETCL_ARG_I32X8, 0, {}},  {NETCL_ARG_LOCAL, 0, {}},
             {NETCL_ARG_SCRATCH, 0, {}}, {NETCL_ARG_I64, 0, {}}};
     args[2].u.i = 8;
     args[3].u.f = 2.5;
@@ -84,9 +84,9 @@ TEST(RecipeTest, BoundBuffersLiveOn) {
     executable.bind({x.buffer()}, {y.buffer()}, {temporary});
   }
   cl_uint references = 0;
-  ASSERT_EQ(clGetMemObjectInfo(scratch, CL_MEM_REFERENCE_COUNT, sizeof(references), &references,
-                               nullptr),
-            CL_SUCCESS);
+  ASSERT_EQ(
+      clGetMemObjectInfo(scratch, CL_MEM_REFERENCE_COUNT, sizeof(references), &references, nullptr),
+      CL_SUCCESS);
   EXPECT_GE(references, 1u);
   executable.enqueue(f.queue()->cl());
   EXPECT_EQ(y.to_floats(), std::vector<float>(8, 2.5f + 1108));
