@@ -123,6 +123,8 @@ Executable::Executable(Device& device, const Recipe& recipe) : recipe_(std::make
 
 void Executable::bind(const std::vector<cl::Buffer>& in, const std::vector<cl::Buffer>& out,
                       const std::vector<cl::Buffer>& scratch) {
+  buffers_.clear();
+  for (const auto* list : {&in, &out, &scratch}) buffers_.insert(buffers_.end(), list->begin(), list->end());
   for (Bound& bound : launches_) {
     with_cl_errors("arguments of kernel " + bound.launch->entry, [&] {
       for (cl_uint i = 0; i < bound.launch->args.size(); ++i) {

@@ -35,15 +35,15 @@ DeviceInfo make_info(const char* type, const char* platform_key) {
 }
 
 TEST(DeviceTest, SelectorsCountOverPlatforms) {
-  std::vector<DeviceInfo> infos = {make_info("cpu", "pocl"), make_info("gpu", "nvidia"),
+  std::vector<DeviceInfo> infos = {make_info("cpu", "pocl"),           make_info("gpu", "nvidia"),
                                    make_info("simulator", "oclgrind"), make_info("gpu", "nvidia"),
-                                   make_info("cpu", "intel"), make_info("gpu", "amd")};
+                                   make_info("cpu", "intel"),          make_info("gpu", "amd")};
   std::vector<DeviceInfo*> pointers;
   for (DeviceInfo& info : infos) pointers.push_back(&info);
   assign_selectors(pointers);
   const char* const selectors[] = {"cpu:0", "gpu:0", "oclgrind:0", "gpu:1", "cpu:1", "gpu:2"};
-  const char* const platforms[] = {"pocl:0", "nvidia:0", "oclgrind:0",
-                                   "nvidia:1", "intel:0", "amd:0"};
+  const char* const platforms[] = {"pocl:0",   "nvidia:0", "oclgrind:0",
+                                   "nvidia:1", "intel:0",  "amd:0"};
   for (size_t i = 0; i < infos.size(); ++i) {
     EXPECT_EQ(infos[i].selector, selectors[i]);
     EXPECT_EQ(infos[i].platform_selector(), platforms[i]);

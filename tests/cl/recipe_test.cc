@@ -23,8 +23,8 @@ struct Given {
                       "  l[get_local_id(0)] = x[i]; s[i] = f;\n"
                       "  if (i < (size_t)n) y[i] = l[get_local_id(0)] * s[i] + n + v.s3 + (int)m;\n"
                       "}\n")};
-    args = {{NETCL_ARG_INPUT, 0, {}}, {NETCL_ARG_OUTPUT, 0, {}},  {NETCL_ARG_I32, 0, {}},
-            {NETCL_ARG_F32, 0, {}},   {NETCL_ARG_I32X8, 0, {}},   {NETCL_ARG_LOCAL, 0, {}},
+    args = {{NETCL_ARG_INPUT, 0, {}},   {NETCL_ARG_OUTPUT, 0, {}}, {NETCL_ARG_I32, 0, {}},
+            {NETCL_ARG_F32, 0, {}},     {NETCL_ARG_I32X8, 0, {}},  {NETCL_ARG_LOCAL, 0, {}},
             {NETCL_ARG_SCRATCH, 0, {}}, {NETCL_ARG_I64, 0, {}}};
     args[2].u.i = 8;
     args[3].u.f = 2.5;
@@ -70,6 +70,26 @@ TEST(RecipeTest, RunsWithEveryKindOfArgument) {
   executable.enqueue(f.queue()->cl());
   const std::vector<float> got = y.to_floats();
   for (size_t i = 0; i < 8; ++i) EXPECT_EQ(got[i], static_cast<float>(i) * 2.5f + 1108);
+}
+
+TEST(RecipeTest, BoundBuffersLiveOn) {
+  DeviceFixture& f = shared_device();
+  Executable executable(f.device(), Given().copy());
+  const Tensor x = Tensor::from_floats(f.queue(), Shape{8}, std::vector<float>(8, 1.0f));
+  const Tensor y(f.queue(), x.desc());
+  cl_mem scratch = nullptr;
+  {
+    const cl::Buffer temporary(f.device().context(), CL_MEM_READ_WRITE, 32);
+    scratch = temporary();
+    executable.bind({x.buffer()}, {y.buffer()}, {temporary});
+  }
+  cl_uint references = 0;
+  ASSERT_EQ(
+      clGetMemObjectInfo(scratch, CL_MEM_REFERENCE_COUNT, sizeof(references), &references, nullptr),
+      CL_SUCCESS);
+  EXPECT_GE(references, 1u);
+  executable.enqueue(f.queue()->cl());
+  EXPECT_EQ(y.to_floats(), std::vector<float>(8, 2.5f + 1108));
 }
 
 TEST(RecipeTest, CopiesWhatItWasGiven) {

@@ -26,8 +26,7 @@ TEST(ShardPlanTest, RefusesWhatIsNoPlan) {
               std::string::npos)
         << text;
   }
-  EXPECT_EQ(error_of("3,1", 3),
-            "--shard 3,1: 2 weights for 3 workers; give one weight a worker");
+  EXPECT_EQ(error_of("3,1", 3), "--shard 3,1: 2 weights for 3 workers; give one weight a worker");
   EXPECT_EQ(error_of("0,0", 2), "--shard 0,0: at least one weight must be above 0");
 }
 

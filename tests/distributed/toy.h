@@ -28,8 +28,7 @@ inline Dataset toy_dataset() {
     labels.push_back(label);
     for (int64_t d = 0; d < 8; ++d) {
       const double centre = d % 3 == label ? 1.5 : 0;
-      features.push_back(
-          static_cast<float>(centre + noise.data[static_cast<size_t>(i * 8 + d)]));
+      features.push_back(static_cast<float>(centre + noise.data[static_cast<size_t>(i * 8 + d)]));
     }
   }
   DatasetSpec spec;
@@ -43,7 +42,8 @@ inline Dataset toy_dataset() {
 // One worker's part of a run on the test's device.
 struct ToyReplica {
   // `alone`: the reduced gradients are its own. `dropout`: a dropout layer in the middle.
-  explicit ToyReplica(bool alone = true, bool dropout = false, Optimizer opt = Optimizer::adamw(0.01))
+  explicit ToyReplica(bool alone = true, bool dropout = false,
+                      Optimizer opt = Optimizer::adamw(0.01))
       : optimizer(opt) {
     DeviceFixture& f = shared_device();
     StepSpec spec;

@@ -29,7 +29,7 @@ struct Outcome {
 };
 
 Outcome train(ToyReplica& toy, const TrainerOptions& options, const Dataset& data,
-          const Dataset* test = nullptr, int64_t stop_after = -1) {
+              const Dataset* test = nullptr, int64_t stop_after = -1) {
   Outcome run;
   TrainerHooks hooks;
   hooks.step = [&](const StepReport& report) { run.steps.push_back(report); };

@@ -44,7 +44,8 @@ std::map<std::string, HostTensor> on_host(int64_t batch) {
   HostRecorder r;
   std::map<std::string, HostTensor> out;
   record(
-      r, batch, [&](const char* name, const Shape& shape) { return r.input(value_of(name, shape)); },
+      r, batch,
+      [&](const char* name, const Shape& shape) { return r.input(value_of(name, shape)); },
       [&](const char* name, ValueId v) { out[name] = r.value(v); });
   return out;
 }
@@ -77,13 +78,13 @@ struct OnDevice {
       const Shape shape = name == "x" ? Shape{batch, 6} : memory.at(name).shape();
       const HostTensor value = value_of(name, shape);
       if (value.data.empty()) continue;
-      Tensor(memory.at(name)).copy_from_host(
-          [&] {
+      Tensor(memory.at(name))
+          .copy_from_host([&] {
             std::vector<uint8_t> bytes = to_bytes(value);
             bytes.resize(memory.at(name).desc().size_bytes());
             return bytes;
           }()
-              .data());
+                              .data());
     }
     compiled->run(batch);
   }
@@ -111,7 +112,8 @@ TEST(CompiledGraphTest, EveryBatchSizeWithAndWithoutPasses) {
     SCOPED_TRACE(with_passes ? "with passes" : "without passes");
     OnDevice device(with_passes);
     // Small, then larger (the workspace grows), then old instances again.
-    for (const int64_t batch : {int64_t{7}, int64_t{1}, int64_t{0}, kMaxBatch, int64_t{7}, int64_t{0}}) {
+    for (const int64_t batch :
+         {int64_t{7}, int64_t{1}, int64_t{0}, kMaxBatch, int64_t{7}, int64_t{0}}) {
       device.run(batch);
       expect_equal(device, batch);
     }
@@ -132,10 +134,9 @@ TEST(CompiledGraphTest, TemporariesShareMemory) {
   ValueId v = graph.external("x", {DType::kF32, {-1, 1024}});
   for (int i = 0; i < 10; ++i) v = graph.call("neg", {v});
   graph.output("y", v);
-  CompiledGraph compiled(std::move(graph), f.kernels(), f.queue(),
-                         [&](const std::string& name, const TensorDesc&) {
-                           return (name == "x" ? x : y).buffer();
-                         });
+  CompiledGraph compiled(
+      std::move(graph), f.kernels(), f.queue(),
+      [&](const std::string& name, const TensorDesc&) { return (name == "x" ? x : y).buffer(); });
   compiled.prepare(4);
   EXPECT_EQ(compiled.temporaries_bytes(), 9u * 4 * 1024 * sizeof(float));
   EXPECT_EQ(compiled.workspace_bytes(), 2u * 4 * 1024 * sizeof(float));

@@ -34,9 +34,9 @@ TEST(GraphTest, OutputsThatHaveNoMemoryOfTheirOwnAreCopied) {
   Dense d;
   const ValueId y = d.graph.call("relu", {d.x});
   d.graph.output("a", y);
-  d.graph.output("b", y);                                                       // taken by a
-  d.graph.output("c", d.graph.call("reshape", {y}, {{"shape", Shape{-4}}}));    // a view of a's
-  d.graph.output("d", d.w);                                                     // an external
+  d.graph.output("b", y);                                                     // taken by a
+  d.graph.output("c", d.graph.call("reshape", {y}, {{"shape", Shape{-4}}}));  // a view of a's
+  d.graph.output("d", d.w);                                                   // an external
   ASSERT_EQ(d.graph.outputs().size(), 4u);
   for (size_t i = 0; i < 4; ++i) {
     for (size_t j = 0; j < i; ++j) {

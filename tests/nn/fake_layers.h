@@ -44,7 +44,14 @@ class FakeLayers : public LayerProvider {
          {"bias", NETCL_ATTR_BOOL, Attrs::Item(int64_t{1}), false, 0, 0, {}, ""}},
         dense);
     add("act",
-        {{"fn", NETCL_ATTR_STR, Attrs::Item(std::string("relu")), false, 0, 0, {"relu", "tanh"}, ""}},
+        {{"fn",
+          NETCL_ATTR_STR,
+          Attrs::Item(std::string("relu")),
+          false,
+          0,
+          0,
+          {"relu", "tanh"},
+          ""}},
         [](Tracer& t, const LayerArgs& a, ValueId x) {
           return t.recorder().call(a.values.text("fn"), {x});
         });
@@ -55,8 +62,8 @@ class FakeLayers : public LayerProvider {
           return t.recorder().call("dropout", {x, state},
                                    {{"p", a.values.number("p")}, {"stream", stream}});
         });
-    add("scale_by", {{"factors", NETCL_ATTR_INTS, Attrs::Item(std::vector<int64_t>{1}), false, 0, 0,
-                      {}, ""}},
+    add("scale_by",
+        {{"factors", NETCL_ATTR_INTS, Attrs::Item(std::vector<int64_t>{1}), false, 0, 0, {}, ""}},
         [](Tracer& t, const LayerArgs& a, ValueId x) {
           for (const int64_t f : a.values.integers("factors"))
             x = t.recorder().call("scale", {x}, {{"factor", static_cast<double>(f)}});

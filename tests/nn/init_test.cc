@@ -68,7 +68,8 @@ TEST(InitTest, NormalHasItsMoments) {
   const Moments m = moments(x);
   EXPECT_NEAR(m.mean, 1, 0.04);  // 4 * 2 / sqrt(40001)
   EXPECT_NEAR(m.deviation, 2, 0.03);
-  const auto beyond = std::count_if(x.begin(), x.end(), [](float v) { return std::fabs(v - 1) > 4; });
+  const auto beyond =
+      std::count_if(x.begin(), x.end(), [](float v) { return std::fabs(v - 1) > 4; });
   EXPECT_NEAR(static_cast<double>(beyond) / static_cast<double>(x.size()), 0.0455, 0.0042);
 }
 
@@ -76,7 +77,8 @@ TEST(InitTest, NeighbouringSlotsAreNotCorrelated) {
   const std::vector<float> x = initial_values(make_slot(NETCL_INIT_NORMAL, 0, 1), 7, 0);
   const std::vector<float> y = initial_values(make_slot(NETCL_INIT_NORMAL, 0, 1), 7, 1);
   double sum = 0;
-  for (size_t i = 0; i < x.size(); ++i) sum += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+  for (size_t i = 0; i < x.size(); ++i)
+    sum += static_cast<double>(x[i]) * static_cast<double>(y[i]);
   EXPECT_NEAR(sum / static_cast<double>(x.size()), 0, 0.02);  // 4 / sqrt(40001)
 }
 

@@ -79,8 +79,8 @@ TEST(StepGraphsTest, AnUnusedParameterGetsAZeroGradient) {
     t.slot("spare", {DType::kF32, Shape{2}}, NETCL_INIT_ZEROS, 0, 0);
     return x;
   });
-  const StepGraphs g = build_step_graphs(
-      make_spec(R"([{"type": "ignores"}, {"type": "dense", "out": 3}])"), layers);
+  const StepGraphs g =
+      build_step_graphs(make_spec(R"([{"type": "ignores"}, {"type": "dense", "out": 3}])"), layers);
   EXPECT_NE(g.train.str().find("full()"), std::string::npos) << g.train.str();
 }
 

@@ -18,7 +18,8 @@ struct Traced {
   ValueId out = 0;
 };
 
-void trace(const std::string& json, Traced& t, bool training = true, const std::string& place = "") {
+void trace(const std::string& json, Traced& t, bool training = true,
+           const std::string& place = "") {
   FakeLayers layers;
   const ordered_json config = ordered_json::parse(json);
   const ValueId x = t.graph.external("x", {DType::kF32, {-1, 8}});
@@ -30,7 +31,9 @@ void trace(const std::string& json, Traced& t, bool training = true, const std::
         if (known != values.end()) return known->second;
         return values[slot.name] = t.graph.external(slot.name, slot.desc);
       },
-      [&] { return t.graph.external("random", {DType::kI32, {8}}); },
+      [&] {
+        return t.graph.external("random", {DType::kI32, {8}});
+      },
       {training, [place](const std::string&) { return place; }});
   t.out = tracer.sequence(config, "model.layers", x);
 }
@@ -115,8 +118,7 @@ TEST(TracerTest, RefusalsNameThePath) {
        "model.layers[0].layers[1].uot: unknown key"},
   };
   for (const auto& [json, expected] : table)
-    EXPECT_NE(error_of(json).find(expected), std::string::npos)
-        << json << "\n" << error_of(json);
+    EXPECT_NE(error_of(json).find(expected), std::string::npos) << json << "\n" << error_of(json);
 }
 
 TEST(TracerTest, AnOpsRefusalNamesTheLayer) {
@@ -126,13 +128,16 @@ TEST(TracerTest, AnOpsRefusalNamesTheLayer) {
   });
   Traced t;
   const ValueId x = t.graph.external("x", {DType::kF32, {-1, 8}});
-  Tracer tracer(t.graph, layers, t.slots, [](const Slot&) { return ValueId{0}; },
-                [] { return ValueId{0}; }, {});
+  Tracer tracer(
+      t.graph, layers, t.slots, [](const Slot&) { return ValueId{0}; }, [] { return ValueId{0}; },
+      {});
   try {
-    tracer.sequence(ordered_json::parse(R"([{"type": "act"}, {"type": "bad"}])"), "model.layers", x);
+    tracer.sequence(ordered_json::parse(R"([{"type": "act"}, {"type": "bad"}])"), "model.layers",
+                    x);
     FAIL();
   } catch (const Error& e) {
-    EXPECT_EQ(e.message().find("model.layers[1] (bad, input f32[B,8]): matmul("), 0u) << e.message();
+    EXPECT_EQ(e.message().find("model.layers[1] (bad, input f32[B,8]): matmul("), 0u)
+        << e.message();
     EXPECT_NE(e.message().find("inner dimensions differ"), std::string::npos) << e.message();
   }
 }

@@ -93,7 +93,8 @@ DeviceFixture::DeviceFixture(const DeviceArgs& args) : args_(args) {
   device_ = std::make_unique<Device>(find_device(args.device), "", Logger());
   PluginOptions options;
   options.paths = plugin_paths(args.plugins);
-  plugins_ = std::make_unique<PluginHost>(options, std::vector<DeviceInfo>{device_->info()}, Logger());
+  plugins_ =
+      std::make_unique<PluginHost>(options, std::vector<DeviceInfo>{device_->info()}, Logger());
   if (plugins_->manifests("kernels").empty()) {
     std::string rows;
     for (const PluginRow& row : plugins_->rows())
@@ -163,9 +164,15 @@ void set_device_args(int* argc, char** argv) {
 std::vector<uint8_t> to_bytes(const HostTensor& tensor) {
   std::vector<uint8_t> out;
   switch (tensor.desc.dtype) {
-    case DType::kF32: put<float>(tensor, &out); break;
-    case DType::kI32: put<int32_t>(tensor, &out); break;
-    case DType::kU8: put<uint8_t>(tensor, &out); break;
+    case DType::kF32:
+      put<float>(tensor, &out);
+      break;
+    case DType::kI32:
+      put<int32_t>(tensor, &out);
+      break;
+    case DType::kU8:
+      put<uint8_t>(tensor, &out);
+      break;
   }
   return out;
 }
@@ -173,15 +180,21 @@ std::vector<uint8_t> to_bytes(const HostTensor& tensor) {
 HostTensor from_bytes(const TensorDesc& desc, const std::vector<uint8_t>& bytes) {
   HostTensor out{desc, {}};
   switch (desc.dtype) {
-    case DType::kF32: get<float>(bytes, &out.data); break;
-    case DType::kI32: get<int32_t>(bytes, &out.data); break;
-    case DType::kU8: get<uint8_t>(bytes, &out.data); break;
+    case DType::kF32:
+      get<float>(bytes, &out.data);
+      break;
+    case DType::kI32:
+      get<int32_t>(bytes, &out.data);
+      break;
+    case DType::kU8:
+      get<uint8_t>(bytes, &out.data);
+      break;
   }
   return out;
 }
 
-GuardedBuffer::GuardedBuffer(const Queue& queue, const Device& device,
-                             std::vector<uint8_t> content, uint8_t poison)
+GuardedBuffer::GuardedBuffer(const Queue& queue, const Device& device, std::vector<uint8_t> content,
+                             uint8_t poison)
     : queue_(queue.cl()), size_(content.size()) {
   // A sub-buffer begins at the device's alignment.
   origin_ = std::max<size_t>(512, static_cast<size_t>(device.info().base_align_bytes));
@@ -198,9 +211,8 @@ GuardedBuffer::GuardedBuffer(const Queue& queue, const Device& device,
 
 std::vector<uint8_t> GuardedBuffer::read_all() {
   std::vector<uint8_t> out(image_.size());
-  with_cl_errors("reading a guarded buffer", [&] {
-    queue_.enqueueReadBuffer(whole_, CL_TRUE, 0, out.size(), out.data());
-  });
+  with_cl_errors("reading a guarded buffer",
+                 [&] { queue_.enqueueReadBuffer(whole_, CL_TRUE, 0, out.size(), out.data()); });
   return out;
 }
 

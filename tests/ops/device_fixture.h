@@ -72,9 +72,9 @@ class GuardedBuffer {
                 uint8_t poison);
 
   const cl::Buffer& buffer() const { return part_; }
-  std::vector<uint8_t> read();   // the middle
-  bool intact();                 // the guard bands hold the poison still
-  bool unchanged();              // nothing has been written at all
+  std::vector<uint8_t> read();  // the middle
+  bool intact();                // the guard bands hold the poison still
+  bool unchanged();             // nothing has been written at all
 
  private:
   std::vector<uint8_t> read_all();

@@ -46,7 +46,9 @@ TEST(TensorTest, CopiesAndViewsShareMemory) {
   const std::vector<float> other = {6, 5, 4, 3, 2, 1};
   view.copy_from_host(other.data());
   EXPECT_EQ(x.to_floats(), other);
-  EXPECT_NE(error_of([&] { Tensor(x, {DType::kF32, {7}}); }).find("the sizes differ"),
+  EXPECT_NE(error_of([&] {
+              Tensor(x, {DType::kF32, {7}});
+            }).find("the sizes differ"),
             std::string::npos);
 }
 
@@ -60,8 +62,9 @@ TEST(TensorTest, ItemNeedsOneElement) {
   const auto queue = new_queue();
   EXPECT_EQ(Tensor::from_floats(queue, Shape{1, 1}, {7}).item(), 7);
   EXPECT_EQ(Tensor::from_floats(queue, Shape{}, {8}).item(), 8);
-  EXPECT_NE(error_of([&] { Tensor::from_floats(queue, Shape{2}, {1, 2}).item(); })
-                .find("one f32 element, this one is f32[2]"),
+  EXPECT_NE(error_of([&] {
+              Tensor::from_floats(queue, Shape{2}, {1, 2}).item();
+            }).find("one f32 element, this one is f32[2]"),
             std::string::npos);
   const int32_t one = 1;
   const Tensor i = Tensor::from_host(queue, {DType::kI32, {1}}, &one);
@@ -100,8 +103,8 @@ TEST(QueueTest, TensorsMayOutliveTheirQueuesPool) {
 TEST(QueueTest, RefusesWhatTheDeviceCannotHold) {
   const auto queue = new_queue();
   const auto limit = static_cast<size_t>(queue->device().info().max_alloc_bytes);
-  const std::string message =
-      error_of([&] { queue->allocate(limit + (size_t{2} << 20), "the weights"); }, ErrorCode::kDevice);
+  const std::string message = error_of(
+      [&] { queue->allocate(limit + (size_t{2} << 20), "the weights"); }, ErrorCode::kDevice);
   EXPECT_NE(message.find("the weights needs"), std::string::npos) << message;
   EXPECT_EQ(queue->pool_bytes(), 0u);
 }
