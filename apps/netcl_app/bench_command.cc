@@ -59,9 +59,9 @@ Json measure(const AsyncOptions& options) {
     BenchDevice device(places.whole, kernels, log);
     out["device"] = device.selector();
     out["increments"] = bench_increments(device, options.bench);
+    out["bounded"] = bench_bounded(device, options.bench);
     out["matmul"] = bench_matmul(device, options.bench);
     out["read"] = bench_read(device, options.bench);
-    out["bounded"] = bench_bounded(device, options.bench);
   }
   out["two_devices"] = nullptr;
   if (!places.pair.empty()) {
