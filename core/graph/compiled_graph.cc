@@ -100,9 +100,6 @@ std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(int64_t ba
       for (const ValueId v : nodes[i].out) out.push_back(place.at(graph_.root(v)));
       for (const size_t index : scratch[i]) extra.push_back(at(index));
       instance->executables[next++].bind(in, out, extra);
-      for (const auto* bound : {&in, &out, &extra}) {
-        instance->buffers.insert(instance->buffers.end(), bound->begin(), bound->end());
-      }
     }
   });
   return instance;

@@ -41,7 +41,6 @@ class CompiledGraph {
  private:
   struct Instance {
     std::shared_ptr<Storage> workspace;
-    std::vector<cl::Buffer> buffers;  // what the kernels are bound to: setting an argument retains nothing
     std::vector<Executable> executables;
     size_t num_launches = 0;
   };
