@@ -165,6 +165,12 @@ std::string Supervisor::last_words(const Rank& rank) const {
   return out;
 }
 
+bool Supervisor::has_checkpoint() const {
+  std::error_code error;
+  return !job_.checkpoints.empty() &&
+         std::filesystem::exists(std::filesystem::path(job_.checkpoints) / "last.safetensors", error);
+}
+
 void Supervisor::handle_exit(Rank& rank) {
   const auto status = rank.child.exit_status();
   if (!status || rank.ended) return;
@@ -175,7 +181,7 @@ void Supervisor::handle_exit(Rank& rank) {
   fail_run(ErrorCode::kTraining,
            str_cat(who(rank), "the worker (pid ", rank.child.pid(), ") died", last_words(rank), ": ", status->describe(),
                    killed ? "; the system kills when memory is short: see its log, or use a smaller batch" : "",
-                   job_.checkpoints.empty() ? "" : ". The last checkpoint is intact; go on with --resume"));
+                   has_checkpoint() ? ". The last checkpoint is intact; go on with --resume" : ""));
 }
 
 void Supervisor::handle_signal() {
@@ -242,10 +248,10 @@ void Supervisor::check_deadlines() {
   if (stop_deadline_ != 0 && now >= stop_deadline_ && !outcome_.error) {
     const bool begun = all_ready();
     outcome_.error = Error(ErrorCode::kInterrupted,
-                           !begun        ? "interrupted before the first step"
-                           : stop_twice_ ? "interrupted twice; the workers were ended, the last checkpoint is intact"
-                                         : "interrupted; the workers did not stop in time and were ended, the last "
-                                           "checkpoint is intact");
+                           str_cat(!begun        ? "interrupted before the first step"
+                                   : stop_twice_ ? "interrupted twice; the workers were ended"
+                                                 : "interrupted; the workers did not stop in time and were ended",
+                                   has_checkpoint() ? ". The last checkpoint is intact; go on with --resume" : ""));
     if (on_failure_) on_failure_(*outcome_.error);
     end_survivors();
   }

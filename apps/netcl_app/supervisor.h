@@ -55,6 +55,7 @@ class Supervisor {
   void watch_steps();
   double stall_seconds() const;
   bool all_ready() const;
+  bool has_checkpoint() const;
   void complete_outcome();
   void remove_temporaries() const;
   std::string who(const Rank& rank) const;

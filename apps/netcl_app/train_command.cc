@@ -61,7 +61,10 @@ Setup prepare(const TrainOptions& options, TrainConfig config) {
   std::vector<WorkerPlace> places = resolve_selectors(options.devices, devices);
   const ShardPlan check_shard(options.shard, places.size());
   PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
-  const std::string transport = places.size() > 1 ? choose_transport(options.transport, plugins) : "none";
+  std::string transport = "none";
+  if (places.size() > 1 || options.transport != "auto") transport = choose_transport(options.transport, plugins);
+  if (places.size() == 1) transport = "none";
+  check_pins(options.pins(), plugins);
   check_model(config, data, plugins);
   return {std::move(config), std::move(data), devices, std::move(places), transport};
 }

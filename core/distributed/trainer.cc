@@ -288,6 +288,7 @@ StopReason Trainer::run() {
     if (go_on) go_on = run_steps(epoch, middle, per_epoch);
     drain(0);
     replica_.queue().finish();
+    if (step_ == started) break;  // stopped before the epoch's first step: nothing to tell
     EpochReport report;
     report.seconds = now_seconds() - begin;
     account_.seconds += report.seconds;
@@ -342,7 +343,7 @@ std::optional<Sums> Trainer::evaluate(const Dataset& data) {
   for (const std::string& name : graphs.sums) total.values[name] = 0;
   bool stopped = false;
   for (int64_t done = 0; done < mine.count && !stopped;) {
-    phase(TrainerPhase::kEvaluating);
+    phase(evaluations_ == 0 ? TrainerPhase::kPreparing : TrainerPhase::kEvaluating);  // first launches compile
     const int64_t rows = std::min(max_rows_, mine.count - done);
     std::vector<int64_t> indices(static_cast<size_t>(rows));
     for (int64_t i = 0; i < rows; ++i) indices[static_cast<size_t>(i)] = mine.first + done + i;
@@ -356,6 +357,7 @@ std::optional<Sums> Trainer::evaluate(const Dataset& data) {
     done += rows;
     stopped = hooks_.stop_requested && hooks_.stop_requested();
   }
+  ++evaluations_;
   return add_over_ranks(total, stopped);
 }
 

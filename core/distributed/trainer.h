@@ -153,6 +153,7 @@ class Trainer {
   int64_t replans_ = 0, planned_at_ = 0;
   int64_t step_ = 0;
   int64_t stop_at_ = -1;
+  int64_t evaluations_ = 0;
   double last_loss_ = std::numeric_limits<double>::quiet_NaN();  // the last finite one
   StopReason reason_ = StopReason::kFinished;
 };
