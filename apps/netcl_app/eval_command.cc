@@ -35,6 +35,7 @@ int run_eval(const EvalOptions& options) {
   job.config_name = file.string();
   job.plugins = options.plugin_options();
   job.pins = options.pins();
+  check_pins(job.pins, plugins);
   job.transport = places.size() > 1 ? choose_transport(options.transport, plugins) : "none";
   job.shard = "even";
   job.resume = std::filesystem::absolute(file).string();

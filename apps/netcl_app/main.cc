@@ -1,7 +1,11 @@
 // netcl-app: parses the command line, runs the command, and turns errors into a message and an exit
 // code. With --json an error is a JSON document, too.
+#include <signal.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <iostream>
 #include <string>
 
@@ -12,6 +16,8 @@
 #include "core/base/json_doc.h"
 
 namespace {
+
+constexpr int kInterruptedCode = 130;
 
 int report(const netcl::Error& error, bool json) {
   if (json) {
@@ -28,6 +34,9 @@ int main(int argc, char** argv) {
   if (first == "worker") return netcl::app::worker_main();
   if (first == "probe-child") return netcl::app::probe_child(3);
 
+  // Before workers run there is nothing to save; from then on the supervisor takes these signals.
+  for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { ::_exit(kInterruptedCode); });
+
   CLI::App app("netcl: trains neural networks on every OpenCL device of a workstation at once", "netcl-app");
   app.set_version_flag("--version", "netcl-app 0.1.0");
   app.require_subcommand(1);
@@ -43,8 +52,7 @@ int main(int argc, char** argv) {
     return run();
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    std::cerr << "error: " << e.what() << "\nRun with --help for usage.\n";
-    return netcl::exit_code(netcl::ErrorCode::kUsage);
+    return report(netcl::Error(netcl::ErrorCode::kUsage, std::string(e.what()) + "; run with --help for usage"), json);
   } catch (const netcl::Error& e) {
     return report(e, json);
   } catch (const std::exception& e) {

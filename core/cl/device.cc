@@ -113,8 +113,12 @@ std::vector<FoundDevice> enumerate_devices() {
   } catch (const cl::Error& e) {
     if (e.err() != -1001) fail(ErrorCode::kDevice, "platforms: ", cl_error_name(e.err()));
   }
+  // A loader that was told of a driver in two ways lists it twice.
+  std::vector<cl_platform_id> seen;
   std::vector<FoundDevice> out;
   for (const cl::Platform& platform : platforms) {
+    if (std::find(seen.begin(), seen.end(), platform()) != seen.end()) continue;
+    seen.push_back(platform());
     std::vector<cl::Device> devices;
     try {
       platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
