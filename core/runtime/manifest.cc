@@ -9,6 +9,7 @@
 #include "core/abi/netcl_plugin.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/sha256.h"
 #include "core/base/text.h"
 
 namespace netcl {
@@ -217,6 +218,26 @@ void check_elf(const fs::path& library) {
   check_segments(library, bytes, header);
 }
 
+// "sha256": {"libx.so": "<64 digits>"}, for any files of the directory.
+void check_hashes(const ordered_json& json, const fs::path& path, const fs::path& directory) {
+  if (!json.contains("sha256")) return;
+  if (!json["sha256"].is_object()) refuse("NPL-01", path.string(), ": \"sha256\" must be an object of file names and hashes");
+  for (const auto& item : json["sha256"].items()) {
+    const std::string wanted = item.value().is_string() ? to_lower(item.value().get<std::string>()) : "";
+    std::string content;
+    try {
+      content = read_file(directory / item.key(), ErrorCode::kPlugin);
+    } catch (const Error& e) {
+      refuse("NPL-06", "sha256 names a file that cannot be read: ", e.message());
+    }
+    const std::string found = sha256_hex(content);
+    if (found != wanted) {
+      refuse("NPL-06", (directory / item.key()).string(), ": its SHA-256 is ", found, ", the manifest says ", wanted,
+             "; the file was changed or cut off: install the plugin again");
+    }
+  }
+}
+
 void check_permissions(const fs::path& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return;
@@ -258,6 +279,7 @@ ManifestResult read_manifest(const fs::path& directory) {
     check_abi(m);
     find_library(json, path, m);
     check_elf(m.library);
+    check_hashes(json, path, m.directory);
     for (const fs::path& p : {m.directory, path, m.library}) check_permissions(p);
     result.manifest = m;
   } catch (const Refused& r) {
