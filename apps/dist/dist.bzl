@@ -29,7 +29,10 @@ def _dist_impl(ctx):
         mnemonic = "NetclDist",
         use_default_shell_env = True,
     )
-    return [DefaultInfo(files = depset([ctx.outputs.out]))]
+    return [DefaultInfo(
+        files = depset([ctx.outputs.out]),
+        runfiles = ctx.runfiles(files = [ctx.outputs.out]),
+    )]
 
 netcl_dist = rule(
     implementation = _dist_impl,
