@@ -23,6 +23,11 @@ NetclPluginInfo = provider(
     fields = ["id", "files"],
 )
 
+NetclPluginsDirInfo = provider(
+    doc = "A directory of plugins: its files as a list of (path in the directory, File).",
+    fields = ["files"],
+)
+
 def _copy(ctx, source, path):
     out = ctx.actions.declare_file(path)
     ctx.actions.run_shell(
@@ -141,6 +146,7 @@ def netcl_plugin(
 
 def _plugins_dir_impl(ctx):
     out = []
+    places = []
     seen = {}
     for target in ctx.attr.plugins:
         info = target[NetclPluginInfo]
@@ -150,7 +156,11 @@ def _plugins_dir_impl(ctx):
         for path, file in info.files:
             # Copies, no links: the host refuses files that lead out of a plugin's directory.
             out.append(_copy(ctx, file, "%s/%s/%s" % (ctx.label.name, info.id, path)))
-    return [DefaultInfo(files = depset(out), runfiles = ctx.runfiles(files = out))]
+            places.append(("%s/%s" % (info.id, path), out[-1]))
+    return [
+        DefaultInfo(files = depset(out), runfiles = ctx.runfiles(files = out)),
+        NetclPluginsDirInfo(files = places),
+    ]
 
 plugins_dir = rule(
     implementation = _plugins_dir_impl,
