@@ -77,10 +77,11 @@ void Queue::enqueued(size_t commands, const cl::Event& last) {
     if (last() == nullptr) queue_.enqueueMarkerWithWaitList(nullptr, &marks_.back());
     queue_.flush();
   });
-  if (marks_.size() > kMaxMarks) {
+  if (marks_.size() < kMaxMarks) return;
+  for (size_t i = 0; i < kMaxMarks / 2; ++i) {
     const cl::Event oldest = std::move(marks_.front());
     marks_.pop_front();
-    wait(oldest);
+    if (i + 1 == kMaxMarks / 2) wait(oldest);  // in order: those before it are done, too
   }
 }
 

@@ -48,8 +48,8 @@ class Queue : public std::enable_shared_from_this<Queue> {
   std::shared_ptr<Storage> reuse(size_t size_bytes);
 
   // Tells the queue that `commands` were enqueued, the last of them with event `last` (null: a marker
-  // is enqueued where one is needed). Every kInterval commands an event is kept, and the one of
-  // kMaxMarks intervals ago is waited for. Errors of asynchronous work: kDevice.
+  // is enqueued where one is needed). Every kInterval commands an event is kept; with kMaxMarks of
+  // them in flight the host sleeps until half are done. Errors of asynchronous work: kDevice.
   void enqueued(size_t commands, const cl::Event& last = cl::Event());
 
   // All waits: an error of asynchronous work (kDevice) is kept and thrown by this and every later one.
@@ -72,8 +72,11 @@ class Queue : public std::enable_shared_from_this<Queue> {
   template <typename Body>
   void keep_error(const std::string& what, Body&& body);
 
-  static constexpr size_t kInterval = 128;
-  static constexpr size_t kMaxMarks = 8;
+  // At most 16,384 commands in flight: some 10 MiB of a driver's records. The bound is this wide, and
+  // waiting drains half of it, because a host that enqueues while the driver retires commands slows
+  // both: on PoCL a bound of 1,024, met command by command, doubles the time of a long chain.
+  static constexpr size_t kInterval = 512;
+  static constexpr size_t kMaxMarks = 32;
 
   Device& device_;
   cl::CommandQueue queue_, reads_;
