@@ -123,6 +123,9 @@ Executable::Executable(Device& device, const Recipe& recipe) : recipe_(std::make
 
 void Executable::bind(const std::vector<cl::Buffer>& in, const std::vector<cl::Buffer>& out,
                       const std::vector<cl::Buffer>& scratch) {
+  bound_ = in;
+  bound_.insert(bound_.end(), out.begin(), out.end());
+  bound_.insert(bound_.end(), scratch.begin(), scratch.end());
   for (Bound& bound : launches_) {
     with_cl_errors("arguments of kernel " + bound.launch->entry, [&] {
       for (cl_uint i = 0; i < bound.launch->args.size(); ++i) {
