@@ -12,9 +12,20 @@ PLUGIN_COPTS = [
 PLUGIN_EXPORTS = "//plugins:exports.lds"
 PLUGIN_LINKOPTS = ["-Wl,--version-script=$(location %s)" % PLUGIN_EXPORTS]
 
+# Core and apps know no plugin by name; they use //plugins:dir.
+PLUGIN_USERS = [
+    "//plugins:__subpackages__",
+    "//tests:__subpackages__",
+]
+
 NetclPluginInfo = provider(
     doc = "One plugin: its id, and its files as a list of (path in the plugin's directory, File).",
     fields = ["id", "files"],
+)
+
+NetclPluginsDirInfo = provider(
+    doc = "A directory of plugins: its files as a list of (path in the directory, File).",
+    fields = ["files"],
 )
 
 def _copy(ctx, source, path):
@@ -84,7 +95,7 @@ def netcl_plugin(
         license = "Apache-2.0",
         copts = [],
         linkopts = [],
-        visibility = ["//visibility:public"]):
+        visibility = PLUGIN_USERS):
     """Builds one plugin: its shared object, manifest and data, which plugins_dir() lays out.
 
     Args:
@@ -101,7 +112,7 @@ def netcl_plugin(
       title: its name for people; default: id.
       license: SPDX expression.
       copts, linkopts: for the shared object.
-      visibility: as usual.
+      visibility: as usual; default: plugins and tests.
     """
     if srcs:
         library = name + "_so.so"
@@ -135,6 +146,7 @@ def netcl_plugin(
 
 def _plugins_dir_impl(ctx):
     out = []
+    places = []
     seen = {}
     for target in ctx.attr.plugins:
         info = target[NetclPluginInfo]
@@ -144,7 +156,11 @@ def _plugins_dir_impl(ctx):
         for path, file in info.files:
             # Copies, no links: the host refuses files that lead out of a plugin's directory.
             out.append(_copy(ctx, file, "%s/%s/%s" % (ctx.label.name, info.id, path)))
-    return [DefaultInfo(files = depset(out), runfiles = ctx.runfiles(files = out))]
+            places.append(("%s/%s" % (info.id, path), out[-1]))
+    return [
+        DefaultInfo(files = depset(out), runfiles = ctx.runfiles(files = out)),
+        NetclPluginsDirInfo(files = places),
+    ]
 
 plugins_dir = rule(
     implementation = _plugins_dir_impl,

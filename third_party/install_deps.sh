@@ -10,7 +10,7 @@ packages=(
   # libraries
   opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev
   libboost-dev libboost-filesystem-dev libboost-system-dev
-  nlohmann-json3-dev libcli11-dev zlib1g-dev
+  nlohmann-json3-dev libcli11-dev zlib1g-dev libmbedtls-dev
   # run time and tests: an OpenCL device on any CPU, and a checker of kernels
   ocl-icd-libopencl1 pocl-opencl-icd oclgrind libgtest-dev
 )

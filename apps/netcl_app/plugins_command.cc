@@ -3,6 +3,7 @@
 
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/options.h"
+#include "apps/netcl_app/plugins_commands.h"
 #include "apps/netcl_app/probe.h"
 #include "core/base/json_doc.h"
 
@@ -50,6 +51,8 @@ void add_plugins_command(CLI::App& app, Run& run) {
   list->footer("Example: netcl-app plugins list --plugin-path ./my-plugins --json");
   add_common(*list, *options);
   list->callback([options, &run] { run = [options] { return list_plugins(*options); }; });
+  add_plugins_inspect(*command, run);
+  add_plugins_why(*command, run);
 }
 
 }  // namespace netcl::app

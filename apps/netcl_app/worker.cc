@@ -11,6 +11,7 @@
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/job.h"
 #include "apps/netcl_app/model_setup.h"
+#include "apps/netcl_app/open_device.h"
 #include "core/base/environment.h"
 #include "core/collective/bootstrap.h"
 #include "core/collective/communicator.h"
@@ -48,17 +49,6 @@ void keep_to_own_cores(const Job& job) {
   const int last = std::max(first + 1, (job.share_index + 1) * count / job.share_count);
   for (int i = first; i < last; ++i) CPU_SET(cores[static_cast<size_t>(i % count)], &mine);
   ::sched_setaffinity(0, sizeof(mine), &mine);
-}
-
-FoundDevice find_device(const DeviceInfo& wanted) {
-  for (FoundDevice& found : enumerate_devices()) {
-    if (found.info.platform_key == wanted.platform_key && found.info.platform_device == wanted.platform_device) {
-      found.info.selector = wanted.selector;
-      return found;
-    }
-  }
-  fail(ErrorCode::kDevice, "device ", wanted.selector, " (", wanted.name, ") is gone: the driver ", wanted.icd,
-       " does not offer it any more");
 }
 
 Json metrics_of(const Sums& sums) {

@@ -47,6 +47,10 @@ fs::path cache_dir() {
 
 std::optional<std::string> icd_vendors() { return variable("OCL_ICD_VENDORS"); }
 
+void restrict_icd(const std::string& icd) {
+  if (!icd.empty()) ::setenv("OCL_ICD_VENDORS", icd.c_str(), 1);
+}
+
 std::vector<std::string> with_changes(const std::vector<std::string>& changes) {
   const auto name_of = [](const std::string& entry) { return entry.substr(0, entry.find('=')); };
   std::vector<std::string> out;

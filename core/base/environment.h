@@ -24,6 +24,10 @@ std::filesystem::path cache_dir();
 // OCL_ICD_VENDORS as set by the user, if it is.
 std::optional<std::string> icd_vendors();
 
+// Makes this process open only the driver of one ICD file ("": all of them). Before the first OpenCL
+// call, and before other threads run.
+void restrict_icd(const std::string& icd);
+
 // All variables of this process as "NAME=value", with `changes` ("NAME=value", or "NAME" to
 // remove) applied: the environment of a child process.
 std::vector<std::string> with_changes(const std::vector<std::string>& changes);

@@ -138,6 +138,27 @@ std::vector<FoundDevice> enumerate_devices() {
   return out;
 }
 
+std::vector<FoundDevice> divide_device(const FoundDevice& whole, int count) {
+  const DeviceInfo& info = whole.info;
+  NETCL_CHECK(count > 0 && info.compute_units % count == 0, ErrorCode::kDevice, info.selector, " (", info.name,
+              ") has ", info.compute_units, " compute units, which are not ", count, " equal shares");
+  const cl_device_partition_property properties[] = {
+      CL_DEVICE_PARTITION_EQUALLY, static_cast<cl_device_partition_property>(info.compute_units / count), 0};
+  std::vector<cl::Device> parts;
+  with_cl_errors("dividing " + info.selector + " (" + info.name + ") into sub-devices", [&] {
+    cl::Device device = whole.device;
+    device.createSubDevices(properties, &parts);
+  });
+  std::vector<FoundDevice> out;
+  for (const cl::Device& part : parts) {
+    FoundDevice found{info, part};
+    found.info.compute_units = info.compute_units / count;
+    found.info.selector += str_cat("#", out.size());
+    out.push_back(std::move(found));
+  }
+  return out;
+}
+
 Device::Device(FoundDevice found, std::filesystem::path cache_dir, Logger log)
     : info_(std::move(found.info)), device_(std::move(found.device)) {
   context_ = with_cl_errors("opening " + info_.name, [&] { return cl::Context(device_); });

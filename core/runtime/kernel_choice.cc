@@ -19,6 +19,42 @@ bool offers(const Provision& provision, const KernelQuestion& question) {
   });
 }
 
+// A question as kernel sets see it: attributes and facts, borrowed from this object.
+class OpKey {
+ public:
+  explicit OpKey(const KernelQuestion& question) : facts_(question.attrs) {
+    if (question.op.facts) question.op.facts({question.op, question.in, question.attrs}, facts_);
+    attrs_ = to_abi(facts_);
+    for (const TensorDesc& desc : question.in) in_.push_back(to_abi(desc));
+    for (const TensorDesc& desc : question.out) out_.push_back(to_abi(desc));
+    key_.size = sizeof(key_);
+    key_.op = {question.op.name.data(), question.op.name.size()};
+    key_.family = {question.op.family.data(), question.op.family.size()};
+    key_.n_in = static_cast<uint32_t>(in_.size());
+    key_.n_out = static_cast<uint32_t>(out_.size());
+    key_.n_attrs = static_cast<uint32_t>(attrs_.size());
+    key_.numerics = NETCL_NUM_STRICT_FP32;
+    key_.in = in_.data();
+    key_.out = out_.data();
+    key_.attrs = attrs_.data();
+  }
+  OpKey(const OpKey&) = delete;
+  OpKey& operator=(const OpKey&) = delete;
+  const netcl_opkey& abi() const { return key_; }
+
+ private:
+  Attrs facts_;
+  std::vector<netcl_attr> attrs_;
+  std::vector<netcl_desc> in_, out_;
+  netcl_opkey key_{};
+};
+
+netcl_rc collect_variant(void* ctx, const void* item) {
+  const netcl_str id = static_cast<const netcl_variant*>(item)->id;
+  static_cast<std::vector<std::string>*>(ctx)->emplace_back(id.ptr, id.len);
+  return NETCL_OK;
+}
+
 struct PlanSink {
   const Manifest* manifest;
   const KernelQuestion* question;
@@ -81,29 +117,13 @@ std::shared_ptr<const Recipe> KernelChoice::ask(Device& device, const KernelQues
                                                 std::string* reason) {
   LoadedPlugin& plugin = plugins_.load(manifest.id);
   const auto& table = plugin.table<netcl_kernels_api>(NETCL_KERNELS_INTERFACE);
-  Attrs facts = question.attrs;
-  if (question.op.facts) question.op.facts({question.op, question.in, question.attrs}, facts);
-  const std::vector<netcl_attr> attrs = to_abi(facts);
-  std::vector<netcl_desc> in, out;
-  for (const TensorDesc& desc : question.in) in.push_back(to_abi(desc));
-  for (const TensorDesc& desc : question.out) out.push_back(to_abi(desc));
-  netcl_opkey key{};
-  key.size = sizeof(key);
-  key.op = {question.op.name.data(), question.op.name.size()};
-  key.family = {question.op.family.data(), question.op.family.size()};
-  key.n_in = static_cast<uint32_t>(in.size());
-  key.n_out = static_cast<uint32_t>(out.size());
-  key.n_attrs = static_cast<uint32_t>(attrs.size());
-  key.numerics = NETCL_NUM_STRICT_FP32;
-  key.in = in.data();
-  key.out = out.data();
-  key.attrs = attrs.data();
+  const OpKey key(question);
   netcl_device handle{&device.info(), &device};
   PlanSink sink{&manifest, &question, &device.info(), nullptr, ""};
   const netcl_rc rc = plugin.call(
       "planning " + question.op.name,
       [&](netcl_call* call) {
-        const netcl_rc status = table.plan(plugin.self(), call, &handle, &key, {variant.data(), variant.size()},
+        const netcl_rc status = table.plan(plugin.self(), call, &handle, &key.abi(), {variant.data(), variant.size()},
                                            &PlanSink::accept, &sink);
         if (!sink.error.empty()) call->error = sink.error;
         return status;
@@ -113,6 +133,19 @@ std::shared_ptr<const Recipe> KernelChoice::ask(Device& device, const KernelQues
   NETCL_CHECK(sink.recipe != nullptr, ErrorCode::kPlugin, "planning ", question.op.name, ": plugin ", manifest.id,
               " answered OK without a recipe");
   return sink.recipe;
+}
+
+std::vector<std::string> KernelChoice::variants(Device& device, const KernelQuestion& question,
+                                                const Manifest& manifest) {
+  LoadedPlugin& plugin = plugins_.load(manifest.id);
+  const auto& table = plugin.table<netcl_kernels_api>(NETCL_KERNELS_INTERFACE);
+  const OpKey key(question);
+  netcl_device handle{&device.info(), &device};
+  std::vector<std::string> out;
+  plugin.call("listing variants of " + question.op.name, [&](netcl_call* call) {
+    return table.enumerate(plugin.self(), call, &handle, &key.abi(), &collect_variant, &out);
+  });
+  return out;
 }
 
 std::shared_ptr<const Recipe> KernelChoice::recipe(Device& device, const KernelQuestion& question) {
@@ -158,6 +191,10 @@ std::vector<KernelCandidate> KernelChoice::why(Device& device, const KernelQuest
     } else {
       out.push_back({candidate.manifest->id, answer->variant, chosen ? "able" : "chosen", rank});
       chosen = true;
+      for (const std::string& other : variants(device, question, *candidate.manifest)) {
+        if (other == answer->variant) continue;
+        out.push_back({candidate.manifest->id, other, "able", "not the one chosen; pin it with --kernels"});
+      }
     }
   }
   out.insert(out.end(), refused.begin(), refused.end());

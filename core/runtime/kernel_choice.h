@@ -24,7 +24,7 @@ struct KernelPin {
 
 struct KernelCandidate {
   std::string plugin, variant;
-  std::string verdict;  // "chosen", "declined" or "not asked"
+  std::string verdict;  // "chosen", "able" (it could, too) or "declined"
   std::string reason;
 };
 
@@ -49,6 +49,8 @@ class KernelChoice : public KernelProvider {
                                  std::vector<KernelCandidate>* refused) const;
   std::shared_ptr<const Recipe> ask(Device& device, const KernelQuestion& question, const Manifest& manifest,
                                     const std::string& variant, std::string* reason);
+
+  std::vector<std::string> variants(Device& device, const KernelQuestion& question, const Manifest& manifest);
 
   PluginHost& plugins_;
   const std::map<std::string, KernelPin> pins_;

@@ -1,5 +1,6 @@
 #include "core/runtime/layer_set.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "core/base/text.h"
@@ -71,7 +72,7 @@ class PluginLayerType : public LayerType {
 
 }  // namespace
 
-void LayerSet::open(const std::string& plugin_id) {
+std::vector<std::string> LayerSet::open(const std::string& plugin_id) {
   const LoadedPlugin& plugin = plugins_.load(plugin_id);
   const auto& table = plugin.table<netcl_layer_api>(NETCL_LAYER_INTERFACE);
   std::vector<std::unique_ptr<LayerType>> found;
@@ -90,10 +91,20 @@ void LayerSet::open(const std::string& plugin_id) {
         },
         &context);
   });
+  std::vector<std::string> names;
   for (auto& type : found) {
-    const std::string name = type->name();
-    types_.emplace(name, std::move(type));
+    names.push_back(type->name());
+    types_.emplace(names.back(), std::move(type));
   }
+  return names;
+}
+
+std::vector<const LayerType*> LayerSet::types_of(const std::string& plugin_id) {
+  std::vector<std::string> names = open(plugin_id);
+  std::sort(names.begin(), names.end());
+  std::vector<const LayerType*> out;
+  for (const std::string& name : names) out.push_back(types_.at(name).get());
+  return out;
 }
 
 const LayerType& LayerSet::find(const std::string& name) {

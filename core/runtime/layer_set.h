@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/nn/layer_type.h"
 #include "core/runtime/plugin_host.h"
@@ -16,9 +17,11 @@ class LayerSet : public LayerProvider {
   explicit LayerSet(PluginHost& plugins) : plugins_(plugins) {}
   // Opens the plugin that offers the type, at its first use.
   const LayerType& find(const std::string& name) override;
+  // The types of one plugin, sorted by name; opens it.
+  std::vector<const LayerType*> types_of(const std::string& plugin_id);
 
  private:
-  void open(const std::string& plugin_id);
+  std::vector<std::string> open(const std::string& plugin_id);
 
   PluginHost& plugins_;
   std::map<std::string, std::unique_ptr<LayerType>> types_;

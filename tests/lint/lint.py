@@ -37,6 +37,7 @@ HEADERS = (".h", ".hpp")
 SIZED = CODE + (".cl", ".py", ".sh", ".bzl")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 KERNEL = re.compile(r"(?:__kernel|\bkernel)\b[^;{(]*(?:\(\([^;{]*?\)\))?[^;{(]*?\bvoid\s+(\w+)\s*\(")
+TEXT_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//.*')
 LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X"]) + r")\b")
 # Folders of the machine on which a file was written; examples say /path/to.
@@ -68,7 +69,7 @@ def lines_of(root, files, ends):
 
 
 def without_comment(line):
-    return line.split("//", 1)[0] if '"' not in line.split("//", 1)[0] else line
+    return TEXT_OR_COMMENT.sub(lambda m: m.group() if m.group()[0] == '"' else "", line)
 
 
 def check_arrows(root, files):
@@ -120,7 +121,7 @@ def check_plugin_names(root, files):
         if not path.startswith(("core/", "apps/")):
             continue
         if path.endswith("BUILD"):
-            if '"//plugins/' in line:
+            if re.search(r'"//plugins/(?!\.\.\.)', line):
                 yield f"{path}:{number}: depends on one plugin; only //plugins:dir may be named"
             continue
         for text in re.findall(r'"((?:[^"\\]|\\.)*)"', without_comment(line)):
@@ -196,6 +197,19 @@ def check_links(root, files):
                     yield f"{path}:{number}: the link {target} leads nowhere"
 
 
+def check_examples(root, files):
+    """A fenced block after `<!-- from PATH -->` is that file, whole."""
+    for path in files:
+        if not path.endswith(".md"):
+            continue
+        text = read(root, path)
+        for match in re.finditer(r"^<!-- from (\S+) -->\n```\w*\n(.*?)^```$", text, re.M | re.S):
+            number = text.count("\n", 0, match.start()) + 1
+            source = match.group(1)
+            if not os.path.exists(os.path.join(root, source)) or read(root, source) != match.group(2):
+                yield f"{path}:{number}: the example differs from {source}"
+
+
 def check_words(root, files):
     """No marks of unfinished work, and no paths of the machine that wrote a file."""
     for path, number, line in lines_of(root, files, SIZED + ("BUILD", ".md", ".json", ".c", "WORKSPACE", ".bazelrc")):
@@ -206,7 +220,7 @@ def check_words(root, files):
 
 
 RULES = (check_arrows, check_plugin_names, check_sizes, check_guards, check_using, check_kernels, check_links,
-         check_words)
+         check_examples, check_words)
 
 
 def main(argv):

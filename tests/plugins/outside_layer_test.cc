@@ -61,7 +61,7 @@ class OutsideLayerTest : public testing::Test {
   StepGraphs graphs(const char* layer) {
     StepSpec spec;
     spec.input = {2};
-    spec.layers = nlohmann::ordered_json::parse(R"([{"type": "linear", "out": 8}, )" + std::string(layer) +
+    spec.layers = nlohmann::ordered_json::parse(R"([{"type": "linear", "out": 16}, )" + std::string(layer) +
                                                 R"(, {"type": "linear", "out": 2}])");
     spec.optimizer = optimizer_;
     return build_step_graphs(spec, *layers_);
@@ -119,7 +119,7 @@ TEST_F(OutsideLayerTest, ChecksItsKeys) {
 
 TEST_F(OutsideLayerTest, TrainsWithItsOwnParameter) {
   const StepGraphs model = graphs(R"({"type": "example.scaled_tanh"})");
-  EXPECT_EQ(model.num_parameters(), 2 * 8 + 8 + 1 + 8 * 2 + 2);
+  EXPECT_EQ(model.num_parameters(), 2 * 16 + 16 + 1 + 16 * 2 + 2);
   const ArenaLayout::Entry& gain = model.parameters.find("layers.1.gain");
 
   const Dataset data = rings(128);
@@ -128,16 +128,15 @@ TEST_F(OutsideLayerTest, TrainsWithItsOwnParameter) {
   const cl::Buffer gradients =
       device_->make_buffer(static_cast<size_t>(model.gradients.num_floats()) * sizeof(float), "the gradients");
   Replica replica(model, optimizer_, kernels, queue, gradients, gradients, 32);
-  replica.initialise(1);
-  EXPECT_FLOAT_EQ(replica.read_parameters()[static_cast<size_t>(gain.offset)], 1.7159f);
-
   TrainerOptions options;
   options.lr = optimizer_.lr;
   options.batch_size = 32;
-  options.epochs = 60;
+  options.epochs = 100;
   options.seed = 1;
   Trainer trainer(options, replica, Group{}, ShardPlan("even", 1), data, nullptr, {});
   trainer.prepare();
+  replica.initialise(1);
+  EXPECT_FLOAT_EQ(replica.read_parameters()[static_cast<size_t>(gain.offset)], 1.7159f);
   const Sums before = trainer.evaluate(data);
   EXPECT_EQ(trainer.run(), StopReason::kFinished);
   const Sums after = trainer.evaluate(data);
