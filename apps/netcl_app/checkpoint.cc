@@ -67,8 +67,9 @@ fs::path find_checkpoint(const fs::path& path) {
     for (const fs::path& candidate : {path / "checkpoints" / "last.safetensors", path / "last.safetensors"}) {
       if (fs::exists(candidate, error)) return candidate;
     }
-    fail(ErrorCode::kCheckpoint, path.string(), ": there is no checkpoint (checkpoints/last.safetensors) in it; expected a run that has "
-                                                "finished an epoch or was interrupted after a step");
+    fail(ErrorCode::kCheckpoint, path.string(),
+         ": there is no checkpoint (checkpoints/last.safetensors) in it; expected a run that has finished an epoch or "
+         "was interrupted after a step");
   }
   NETCL_CHECK(fs::exists(path, error), ErrorCode::kCheckpoint, path.string(), ": there is no such checkpoint");
   return path;
