@@ -25,7 +25,7 @@ int run_eval(const EvalOptions& options) {
   for (const std::string& assignment : options.set) doc->apply_override(assignment);
   const TrainConfig config = parse_train_config(doc, std::filesystem::current_path());
   const LoadedData data = load_data(config.data);
-  const std::vector<DeviceInfo> devices = probe_devices().devices();
+  const std::vector<DeviceInfo> devices = probe_devices().require_devices();
   std::vector<WorkerPlace> places = resolve_selectors(options.devices, devices);
   const PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
 

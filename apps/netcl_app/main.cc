@@ -8,12 +8,14 @@
 #include <csignal>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/probe.h"
 #include "apps/netcl_app/worker.h"
 #include "core/base/error.h"
 #include "core/base/json_doc.h"
+#include "core/base/text.h"
 
 namespace {
 
@@ -25,6 +27,17 @@ int report(const netcl::Error& error, bool json) {
   }
   std::cerr << "error: " << error.message() << "\n";
   return netcl::exit_code(error.code());
+}
+
+// CLI11 says of an unknown command only that one is required.
+void check_command(const CLI::App& app, const std::string& name) {
+  if (name.empty() || name[0] == '-') return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  netcl::fail(netcl::ErrorCode::kUsage, "there is no command \"", name, "\"", netcl::suggest(name, names));
 }
 
 }  // namespace
@@ -48,6 +61,7 @@ int main(int argc, char** argv) {
   netcl::app::add_bench_command(app, run);
   const bool json = std::any_of(argv + 1, argv + argc, [](const char* a) { return std::string(a) == "--json"; });
   try {
+    check_command(app, first);
     app.parse(argc, argv);
     return run();
   } catch (const CLI::ParseError& e) {

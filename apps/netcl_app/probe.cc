@@ -100,6 +100,24 @@ std::vector<DeviceInfo> ProbeResult::devices() const {
   return out;
 }
 
+std::string ProbeResult::errors() const {
+  std::string out;
+  for (const DriverProbe& driver : drivers) {
+    if (driver.error.empty()) continue;
+    out += str_cat(out.empty() ? "" : "; ", driver.icd, driver.icd.empty() ? "" : ": ", driver.error);
+  }
+  return out;
+}
+
+std::vector<DeviceInfo> ProbeResult::require_devices() const {
+  std::vector<DeviceInfo> out = devices();
+  if (!out.empty()) return out;
+  const std::string reasons = errors();
+  fail(ErrorCode::kDevice, !reasons.empty() ? reasons
+                                            : "no OpenCL device was found. Install a driver: for a CPU the Debian package "
+                                              "pocl-opencl-icd, for a GPU its vendor's");
+}
+
 ProbeResult probe_devices() {
   ProbeResult out;
   std::vector<std::string> files = icd_files();

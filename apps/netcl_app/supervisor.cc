@@ -214,7 +214,7 @@ void Supervisor::watch_steps() {
 
 double Supervisor::stall_seconds() const {
   if (job_.stall_seconds > 0) return job_.stall_seconds;
-  if (step_seconds_.empty()) return kLeastStallSeconds;
+  if (step_seconds_.empty()) return kPatientSeconds;  // nobody knows yet how long a step takes
   std::vector<double> sorted(step_seconds_.begin(), step_seconds_.end());
   std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
   return std::max(kLeastStallSeconds, kStallSteps * sorted[sorted.size() / 2]);
@@ -231,7 +231,8 @@ void Supervisor::check_stalls() {
     const RankState state = segment_->state(rank->number);
     const double alive = std::max({static_cast<double>(state.heartbeat_ns) * 1e-9, rank->started, awake_since_});
     const double quiet = now - alive;
-    const bool stopped = quiet > stall_seconds() && rank->child.stopped();
+    const double least = job_.stall_seconds > 0 ? job_.stall_seconds : kLeastStallSeconds;
+    const bool stopped = quiet > least && rank->child.stopped();
     const bool steps = state.step > 0 && (state.phase == Phases::kTraining || state.phase == Phases::kEvaluating);
     const double limit = steps ? stall_seconds() : std::max(kPatientSeconds, stall_seconds());
     if (quiet < limit && !stopped) continue;

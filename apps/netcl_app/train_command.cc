@@ -57,7 +57,7 @@ void check_model(const TrainConfig& config, const LoadedData& data, PluginHost& 
 Setup prepare(const TrainOptions& options, TrainConfig config) {
   (void)schedule_of(config);
   LoadedData data = load_data(config.data);
-  const std::vector<DeviceInfo> devices = probe_devices().devices();
+  const std::vector<DeviceInfo> devices = probe_devices().require_devices();
   std::vector<WorkerPlace> places = resolve_selectors(options.devices, devices);
   const ShardPlan check_shard(options.shard, places.size());
   PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));

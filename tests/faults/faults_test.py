@@ -172,8 +172,10 @@ class Faults(unittest.TestCase):
         with watched_run.WatchedRun("--devices", "pocl:0,oclgrind:0", *FOREVER, "--shard", "even",
                                     config=self.small_config(8, 8), cli=self.cli,
                                     env={"OCL_ICD_VENDORS": vendors}) as run:
-            run.wait_for_epochs(1)
-            maps = [self.maps(pid) for pid in run.workers()]
+            workers, maps = run.workers(), []
+            for pid, own in zip(workers, ("libpocl", "liboclgrind")):
+                watched_run.wait_until(lambda: own in self.maps(pid), 30, "the worker opens " + own)
+                maps.append(self.maps(pid))
             supervisor = self.maps(run.process.pid)
             watched_run.send(run.process.pid, signal.SIGINT)
             run.finish()
