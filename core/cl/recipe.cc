@@ -140,6 +140,8 @@ void Executable::bind(const std::vector<cl::Buffer>& in, const std::vector<cl::B
       }
     });
   }
+  buffers_.clear();
+  for (const auto* list : {&in, &out, &scratch}) buffers_.insert(buffers_.end(), list->begin(), list->end());
 }
 
 void Executable::enqueue(const cl::CommandQueue& queue) const {

@@ -51,7 +51,8 @@ class Executable {
   size_t num_launches() const { return launches_.size(); }
   const Recipe& recipe() const { return *recipe_; }
 
-  // Sets every argument. `scratch` has one buffer per recipe.scratch_bytes.
+  // Sets every argument, and keeps the buffers alive: OpenCL's kernels hold no reference to them.
+  // `scratch` has one buffer per recipe.scratch_bytes.
   void bind(const std::vector<cl::Buffer>& in, const std::vector<cl::Buffer>& out,
             const std::vector<cl::Buffer>& scratch);
   // Enqueues the launches in order. Errors: kDevice, naming the kernel.
@@ -65,6 +66,7 @@ class Executable {
   };
   std::shared_ptr<const Recipe> recipe_;
   std::vector<Bound> launches_;
+  std::vector<cl::Buffer> buffers_;  // what the kernels' arguments refer to
 };
 
 }  // namespace netcl
