@@ -94,7 +94,7 @@ mount -t proc proc "$root/proc"
 mkdir -p "$root/dev/shm" "$root/dev/pts"
 mount --bind /dev/shm "$root/dev/shm"
 mount --bind /dev/pts "$root/dev/pts"
-git clone -q --no-hardlinks "file://$PWD" "$root/root/netcl"
+git clone -q --no-hardlinks "file://$PWD" "$root/srv/netcl"
 took "a bare system" "$since"
 
 # Nothing of this machine's environment but its way to the network.
@@ -103,7 +103,7 @@ environment=(HOME=/root USER=root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:
 for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
   if [ -n "${!name:-}" ]; then environment+=("$name=${!name}"); fi
 done
-inside() { chroot "$root" /usr/bin/env -i "${environment[@]}" bash -c "cd /root/netcl && $1"; }
+inside() { chroot "$root" /usr/bin/env -i "${environment[@]}" bash -c "cd /srv/netcl && $1"; }
 
 failed=0
 for command in "${commands[@]}"; do
