@@ -112,7 +112,7 @@ TEST(OptimizerTest, NoSamplesMeansNoGradient) {
   const ValueId nan = r.input({one, {std::nan("")}});
   const auto out = r.apply("sgd_step", {r.input({one, {3}}), nan, r.input({one, {0}}),
                                         r.input({eight, std::vector<double>(h.begin(), h.end())}),
-                                        r.input({eight, std::vector<double>(8, 0.0)})});
+                                        r.input({one, {0}})});
   EXPECT_EQ(r.value(out[0]).data[0], 3);
 }
 
