@@ -1,5 +1,5 @@
 // What the sanitizers are told in every test: options, and what is not netcl's to mend. Linked into
-// each test by //third_party:gtest_main; without a sanitizer nobody calls these functions.
+// each test by //third_party:gtest; without a sanitizer nobody calls these functions.
 // The sanitizers call them before main and keep no more than the returned literals.
 
 #define NETCL_SANITIZER_DEFAULT extern "C" __attribute__((visibility("default"), used)) const char*
