@@ -43,7 +43,7 @@ finish() {
   for pid in /proc/[0-9]*; do
     [ "$(readlink "$pid/root" 2>/dev/null)" != "$root" ] || kill -9 "${pid#/proc/}" 2>/dev/null || true
   done
-  for place in dev/pts dev/shm proc; do
+  for place in dev/pts dev/shm sys proc; do
     if mountpoint -q "$root/$place"; then umount "$root/$place" || umount -l "$root/$place"; fi
   done
   if grep -q " $root/" /proc/mounts; then
@@ -91,7 +91,10 @@ done || true
 echo 'APT::Keep-Downloaded-Packages "true";' >"$root/etc/apt/apt.conf.d/99keep"
 rm -f "$root/etc/apt/apt.conf.d/docker-clean"
 mount -t proc proc "$root/proc"
-mkdir -p "$root/dev/shm" "$root/dev/pts"
+mkdir -p "$root/dev/shm" "$root/dev/pts" "$root/sys"
+# OpenCL drivers read the processors from /sys; PoCL gives up without it.
+mount --bind /sys "$root/sys"
+mount -o remount,ro,bind "$root/sys"
 mount --bind /dev/shm "$root/dev/shm"
 mount --bind /dev/pts "$root/dev/pts"
 git clone -q --no-hardlinks "file://$PWD" "$root/srv/netcl"
