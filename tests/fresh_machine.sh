@@ -43,7 +43,7 @@ finish() {
   for pid in /proc/[0-9]*; do
     [ "$(readlink "$pid/root" 2>/dev/null)" != "$root" ] || kill -9 "${pid#/proc/}" 2>/dev/null || true
   done
-  for place in dev/pts dev/shm proc; do
+  for place in dev/pts dev/shm sys proc; do
     if mountpoint -q "$root/$place"; then umount "$root/$place" || umount -l "$root/$place"; fi
   done
   if grep -q " $root/" /proc/mounts; then
@@ -91,10 +91,13 @@ done || true
 echo 'APT::Keep-Downloaded-Packages "true";' >"$root/etc/apt/apt.conf.d/99keep"
 rm -f "$root/etc/apt/apt.conf.d/docker-clean"
 mount -t proc proc "$root/proc"
-mkdir -p "$root/dev/shm" "$root/dev/pts"
+mkdir -p "$root/dev/shm" "$root/dev/pts" "$root/sys"
+# OpenCL drivers read the processors from /sys; PoCL gives up without it.
+mount --bind /sys "$root/sys"
+mount -o remount,ro,bind "$root/sys"
 mount --bind /dev/shm "$root/dev/shm"
 mount --bind /dev/pts "$root/dev/pts"
-git clone -q --no-hardlinks "file://$PWD" "$root/root/netcl"
+git clone -q --no-hardlinks "file://$PWD" "$root/srv/netcl"
 took "a bare system" "$since"
 
 # Nothing of this machine's environment but its way to the network.
@@ -103,7 +106,7 @@ environment=(HOME=/root USER=root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:
 for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
   if [ -n "${!name:-}" ]; then environment+=("$name=${!name}"); fi
 done
-inside() { chroot "$root" /usr/bin/env -i "${environment[@]}" bash -c "cd /root/netcl && $1"; }
+inside() { chroot "$root" /usr/bin/env -i "${environment[@]}" bash -c "cd /srv/netcl && $1"; }
 
 failed=0
 for command in "${commands[@]}"; do
