@@ -16,7 +16,7 @@
 namespace netcl::segment_layout {
 
 constexpr uint64_t kMagic = 0x314745534c43544eull;  // "NTCLSEG1"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint32_t kFlightEvents = 64;
 constexpr uint32_t kHeapEntries = 1024;
 constexpr size_t kLine = 64;
@@ -24,30 +24,31 @@ constexpr size_t kLine = 64;
 static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(std::atomic<uint64_t>) == 8,
               "shared counters need plain 64-bit words");
 
-// N bytes that one writer changes and others read. A version counter (odd while writing) lets a
-// reader try again; after a writer died in the middle the reader takes what is there.
+// N bytes that one writer changes and others read. Two copies: the writer fills the one that is not
+// shown, then shows it by counting `version` up. A reader never waits for a writer that is stopped or
+// dead; it reads again only if a newer text was shown meanwhile.
 template <size_t N>
 struct SharedBytes {
   static_assert(N % 8 == 0, "whole words");
-  std::atomic<uint64_t> version;
-  std::atomic<uint64_t> words[N / 8];
+  std::atomic<uint64_t> version;  // copy version % 2 is shown
+  std::atomic<uint64_t> copies[2][N / 8];
 
   void store(const void* bytes, size_t size) {
     uint64_t buffer[N / 8] = {};
     std::memcpy(buffer, bytes, std::min(size, N));
-    const uint64_t v = version.load(std::memory_order_relaxed);
-    version.store(v + 1, std::memory_order_relaxed);
-    // Release and acquire at every word: who sees a new word sees the odd version too.
-    for (size_t i = 0; i < N / 8; ++i) words[i].store(buffer[i], std::memory_order_release);
-    version.store(v + 2, std::memory_order_release);
+    const uint64_t next = version.load(std::memory_order_relaxed) + 1;
+    // Release and acquire at every word: who sees a word of the next but one text sees that the
+    // next one was shown.
+    for (size_t i = 0; i < N / 8; ++i) copies[next % 2][i].store(buffer[i], std::memory_order_release);
+    version.store(next, std::memory_order_release);
   }
   void load(void* bytes) const {
     uint64_t buffer[N / 8];
-    for (int attempt = 0; attempt < 100; ++attempt) {
-      const uint64_t before = version.load(std::memory_order_acquire);
-      for (size_t i = 0; i < N / 8; ++i) buffer[i] = words[i].load(std::memory_order_acquire);
-      if (before % 2 == 0 && before == version.load(std::memory_order_relaxed)) break;
-    }
+    uint64_t shown;
+    do {
+      shown = version.load(std::memory_order_acquire);
+      for (size_t i = 0; i < N / 8; ++i) buffer[i] = copies[shown % 2][i].load(std::memory_order_acquire);
+    } while (shown != version.load(std::memory_order_relaxed));
     std::memcpy(bytes, buffer, N);
   }
   void store_text(std::string_view text) { store(text.data(), std::min(text.size(), N - 1)); }
