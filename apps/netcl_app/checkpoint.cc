@@ -67,7 +67,9 @@ fs::path find_checkpoint(const fs::path& path) {
     for (const fs::path& candidate : {path / "checkpoints" / "last.safetensors", path / "last.safetensors"}) {
       if (fs::exists(candidate, error)) return candidate;
     }
-    fail(ErrorCode::kCheckpoint, path.string(), ": there is no checkpoint (checkpoints/last.safetensors) in it");
+    fail(ErrorCode::kCheckpoint, path.string(),
+         ": there is no checkpoint (checkpoints/last.safetensors) in it; expected a run that has finished an epoch or "
+         "was interrupted after a step");
   }
   NETCL_CHECK(fs::exists(path, error), ErrorCode::kCheckpoint, path.string(), ": there is no such checkpoint");
   return path;
@@ -87,6 +89,44 @@ Checkpoint read_checkpoint(const fs::path& path) {
     fail(ErrorCode::kCheckpoint, file.string(), ": the run's state in it is damaged: ", e.what());
   }
   return out;
+}
+
+namespace {
+
+// "layers.0.out was 6, now 3" for every place in which two models differ.
+std::vector<std::string> model_differences(const Json& was, const Json& is) {
+  std::vector<std::string> out;
+  const Json patch = Json::diff(was, is);
+  for (const Json& change : patch) {
+    const std::string path = change.at("path").get<std::string>();
+    const Json::json_pointer pointer(path);
+    std::string key = "model" + path;
+    std::replace(key.begin(), key.end(), '/', '.');
+    out.push_back(str_cat(key, was.contains(pointer) ? " was " + was.at(pointer).dump() : " was not there",
+                          change.contains("value") ? ", now " + change["value"].dump() : ", now gone"));
+    if (out.size() == kMostDifferences) break;
+  }
+  return out;
+}
+
+}  // namespace
+
+void check_resumable(const Checkpoint& checkpoint, const Json& config, int64_t samples, const std::string& name) {
+  const Json& before = checkpoint.state.at("config");
+  std::vector<std::string> lines;
+  for (const char* path : {"/batch_size", "/optimizer/type", "/loss", "/seed"}) {
+    const Json::json_pointer pointer(path);
+    const Json was = before.value(pointer, Json()), is = config.value(pointer, Json());
+    if (was == is) continue;
+    std::string key(path + 1);
+    std::replace(key.begin(), key.end(), '/', '.');
+    lines.push_back(str_cat(key, " was ", was.dump(), ", now ", is.dump()));
+  }
+  for (std::string& line : model_differences(before.at("model"), config.at("model"))) lines.push_back(std::move(line));
+  const int64_t samples_before = checkpoint.state.value("samples", samples);
+  if (samples_before != samples) lines.push_back(str_cat("training samples were ", samples_before, ", now ", samples));
+  NETCL_CHECK(lines.empty(), ErrorCode::kCheckpoint, name, ": the run cannot go on with this configuration: ",
+              join(lines, "; "), ". Give the values that it was trained with, or start a new run without --resume");
 }
 
 Checkpoint take_checkpoint(Replica& replica, const Optimizer& optimizer, Json state) {
@@ -119,8 +159,9 @@ void load_into(Replica& replica, const Optimizer& optimizer, const Checkpoint& c
   std::vector<std::string> lines = differences(graphs, checkpoint.tensors);
   const size_t count = lines.size();
   if (count > kMostDifferences) lines.resize(kMostDifferences);
-  NETCL_CHECK(count == 0, ErrorCode::kCheckpoint, name, ": it belongs to another model; ", count, " difference(s): ",
-              join(lines, "; "));
+  NETCL_CHECK(count == 0, ErrorCode::kCheckpoint, name, ": it belongs to another model; ", count,
+              count == 1 ? " difference: " : " differences: ", join(lines, "; "), count > kMostDifferences ? "; ..." : "",
+              ". Give the configuration with which it was trained, or another checkpoint");
   replica.write_parameters(arena_of(graphs, checkpoint.tensors, "", name));
   if (!with_state) return;
   const std::vector<std::string> states = optimizer.state_names();

@@ -24,6 +24,11 @@ Checkpoint read_checkpoint(const std::filesystem::path& path);
 // The file that read_checkpoint reads. Errors: kCheckpoint.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
+// Checks that a run with this configuration (resolved) and number of training samples can go on
+// from the checkpoint: the same model, loss, batch size, seed and kind of optimizer. Rates, schedule
+// and epochs may change. Errors: kCheckpoint, naming `name` and every difference.
+void check_resumable(const Checkpoint& checkpoint, const Json& config, int64_t samples, const std::string& name);
+
 // Copies a replica's parameters and optimiser state into a checkpoint; waits for the device.
 Checkpoint take_checkpoint(Replica& replica, const Optimizer& optimizer, Json state);
 // Writes PATH.safetensors and PATH.json, each by temporary file and rename. Errors: kCheckpoint.

@@ -27,7 +27,7 @@ std::vector<std::string> kernel_sets(const PluginHost& plugins, const DeviceInfo
 
 int run_devices(const CommonOptions& options) {
   const ProbeResult probe = probe_devices();
-  const std::vector<DeviceInfo> devices = probe.devices();
+  const std::vector<DeviceInfo> devices = probe.require_devices();
   const PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
   Json rows = Json::array();
   for (const DeviceInfo& d : devices) {
@@ -45,16 +45,7 @@ int run_devices(const CommonOptions& options) {
                     {"also", d.platform_selector()},
                     {"arch", d.arch}});
   }
-  std::string errors;
-  for (const DriverProbe& driver : probe.drivers) {
-    if (driver.error.empty()) continue;
-    errors += (errors.empty() ? "" : "; ") + (driver.icd.empty() ? "" : driver.icd + ": ") + driver.error;
-  }
-  if (devices.empty()) {
-    fail(ErrorCode::kDevice, errors.empty() ? "no OpenCL device was found. Install a driver: for a CPU the Debian "
-                                              "package pocl-opencl-icd, for a GPU its vendor's"
-                                            : errors);
-  }
+  const std::string errors = probe.errors();
   if (!errors.empty()) stderr_logger(options.quiet).warning(errors);
   if (options.json) {
     std::cout << Json{{"devices", rows}}.dump(2) << "\n";

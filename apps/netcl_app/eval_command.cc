@@ -25,7 +25,7 @@ int run_eval(const EvalOptions& options) {
   for (const std::string& assignment : options.set) doc->apply_override(assignment);
   const TrainConfig config = parse_train_config(doc, std::filesystem::current_path());
   const LoadedData data = load_data(config.data);
-  const std::vector<DeviceInfo> devices = probe_devices().devices();
+  const std::vector<DeviceInfo> devices = probe_devices().require_devices();
   std::vector<WorkerPlace> places = resolve_selectors(options.devices, devices);
   const PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
 
@@ -35,6 +35,7 @@ int run_eval(const EvalOptions& options) {
   job.config_name = file.string();
   job.plugins = options.plugin_options();
   job.pins = options.pins();
+  check_pins(job.pins, plugins);
   job.transport = places.size() > 1 ? choose_transport(options.transport, plugins) : "none";
   job.shard = "even";
   job.resume = std::filesystem::absolute(file).string();

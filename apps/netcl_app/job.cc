@@ -34,6 +34,7 @@ void visit_members(J& job, Visit&& visit) {
   visit("max_steps", job.max_steps);
   visit("has_test", job.has_test);
   visit("timeout_ms", job.timeout_ms);
+  visit("stall_seconds", job.stall_seconds);
 }
 
 }  // namespace

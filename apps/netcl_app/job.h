@@ -20,6 +20,15 @@ struct WorkerFds {
   static constexpr int kStatus = 3, kSegment = 4, kTrain = 5, kTest = 6, kJob = 7;
 };
 
+// What a worker is at, as the supervisor reads it.
+struct Phases {
+  static constexpr const char* kSetUp = "setting up";
+  static constexpr const char* kKernels = "preparing kernels";
+  static constexpr const char* kTraining = "training";
+  static constexpr const char* kEvaluating = "evaluating";
+  static constexpr const char* kWriting = "writing a checkpoint";
+};
+
 struct Job {
   std::string mode = "train";  // or "eval"
   Json config;                 // resolved
@@ -37,7 +46,10 @@ struct Job {
   std::string resume;          // checkpoint file to start from, or ""
   int64_t max_steps = 0;
   bool has_test = false;
-  uint64_t timeout_ms = 10000; // longest wait for a peer
+  // Longest wait for a peer. Far beyond a stall: the supervisor, which sees every rank, names the one
+  // that stalls; this ends a group whose ranks all wait for each other.
+  uint64_t timeout_ms = 300000;
+  double stall_seconds = 0;    // without progress, from the first step on; 0: by the steps' duration
 };
 
 Json to_json(const Job& job);

@@ -1,17 +1,25 @@
 // netcl-app: parses the command line, runs the command, and turns errors into a message and an exit
 // code. With --json an error is a JSON document, too.
+#include <signal.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/probe.h"
 #include "apps/netcl_app/worker.h"
 #include "core/base/error.h"
 #include "core/base/json_doc.h"
+#include "core/base/text.h"
 
 namespace {
+
+constexpr int kInterruptedCode = 130;
 
 int report(const netcl::Error& error, bool json) {
   if (json) {
@@ -21,12 +29,26 @@ int report(const netcl::Error& error, bool json) {
   return netcl::exit_code(error.code());
 }
 
+// CLI11 says of an unknown command only that one is required.
+void check_command(const CLI::App& app, const std::string& name) {
+  if (name.empty() || name[0] == '-') return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  netcl::fail(netcl::ErrorCode::kUsage, "there is no command \"", name, "\"", netcl::suggest(name, names));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   if (first == "worker") return netcl::app::worker_main();
   if (first == "probe-child") return netcl::app::probe_child(3);
+
+  // Before workers run there is nothing to save; from then on the supervisor takes these signals.
+  for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { ::_exit(kInterruptedCode); });
 
   CLI::App app("netcl: trains neural networks on every OpenCL device of a workstation at once", "netcl-app");
   app.set_version_flag("--version", "netcl-app 0.1.0");
@@ -36,14 +58,15 @@ int main(int argc, char** argv) {
   netcl::app::add_plugins_command(app, run);
   netcl::app::add_train_command(app, run);
   netcl::app::add_eval_command(app, run);
+  netcl::app::add_bench_command(app, run);
   const bool json = std::any_of(argv + 1, argv + argc, [](const char* a) { return std::string(a) == "--json"; });
   try {
+    check_command(app, first);
     app.parse(argc, argv);
     return run();
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    std::cerr << "error: " << e.what() << "\nRun with --help for usage.\n";
-    return netcl::exit_code(netcl::ErrorCode::kUsage);
+    return report(netcl::Error(netcl::ErrorCode::kUsage, std::string(e.what()) + "; run with --help for usage"), json);
   } catch (const netcl::Error& e) {
     return report(e, json);
   } catch (const std::exception& e) {

@@ -1,5 +1,6 @@
 #include "apps/netcl_app/options.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "core/base/error.h"
@@ -27,6 +28,20 @@ std::map<std::string, KernelPin> CommonOptions::pins() const {
     out[op] = {parts[0], parts.size() > 1 ? parts[1] : ""};
   }
   return out;
+}
+
+void check_pins(const std::map<std::string, KernelPin>& pins, const PluginHost& plugins) {
+  std::vector<std::string> ids;
+  for (const Manifest* manifest : plugins.manifests("kernels")) ids.push_back(manifest->id);
+  for (const auto& [op, pin] : pins) {
+    const std::string& wanted = pin.plugin;
+    if (std::find(ids.begin(), ids.end(), wanted) != ids.end()) continue;
+    for (const PluginRow& row : plugins.rows()) {
+      NETCL_CHECK(row.id != wanted || row.state == "serving", ErrorCode::kPlugin, "--kernels ", op, "=", wanted,
+                  ": the plugin is ", row.state, " (", row.code, "): ", row.detail);
+    }
+    fail(ErrorCode::kPlugin, "--kernels ", op, "=", wanted, ": there is no such kernel-set plugin", suggest(wanted, ids));
+  }
 }
 
 void add_common(CLI::App& command, CommonOptions& options) {

@@ -24,6 +24,8 @@ struct CommonOptions {
 // Adds --json, --quiet, --plugin-path, --disable-plugins, --only-plugins.
 void add_common(CLI::App& command, CommonOptions& options);
 void add_kernels(CLI::App& command, CommonOptions& options);
+// Errors: kPlugin for a pin to a plugin that is no kernel set (nearest id) or does not serve (why).
+void check_pins(const std::map<std::string, KernelPin>& pins, const PluginHost& plugins);
 
 // Writes warnings to stderr unless quiet.
 Logger stderr_logger(bool quiet);

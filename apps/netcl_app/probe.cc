@@ -1,11 +1,14 @@
 #include "apps/netcl_app/probe.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/base/environment.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/cl/device.h"
 #include "core/distributed/process.h"
@@ -71,9 +74,21 @@ DriverProbe probe_driver(const std::string& icd) {
 
 }  // namespace
 
+// ocl-icd takes a file as OCL_ICD_VENDORS. Khronos' loader takes directories only, finds nothing
+// there, and opens the library that OCL_ICD_FILENAMES names. A loader that honours both sees one
+// platform twice, which enumerate_devices notices.
 std::vector<std::string> only_driver(const std::string& icd) {
   if (icd.empty()) return {};
-  return {"OCL_ICD_VENDORS=" + icd};
+  std::string library;
+  try {
+    std::istringstream lines(read_file(icd, ErrorCode::kDevice));
+    std::getline(lines, library);
+  } catch (const Error&) {  // the probe or the worker will say that the driver cannot be opened
+  }
+  while (!library.empty() && std::isspace(static_cast<unsigned char>(library.back())) != 0) library.pop_back();
+  std::vector<std::string> out = {"OCL_ICD_VENDORS=" + icd};
+  out.push_back(library.empty() ? "OCL_ICD_FILENAMES" : "OCL_ICD_FILENAMES=" + library);
+  return out;
 }
 
 std::vector<DeviceInfo> ProbeResult::devices() const {
@@ -83,6 +98,24 @@ std::vector<DeviceInfo> ProbeResult::devices() const {
   for (DeviceInfo& info : out) all.push_back(&info);
   assign_selectors(all);
   return out;
+}
+
+std::string ProbeResult::errors() const {
+  std::string out;
+  for (const DriverProbe& driver : drivers) {
+    if (driver.error.empty()) continue;
+    out += str_cat(out.empty() ? "" : "; ", driver.icd, driver.icd.empty() ? "" : ": ", driver.error);
+  }
+  return out;
+}
+
+std::vector<DeviceInfo> ProbeResult::require_devices() const {
+  std::vector<DeviceInfo> out = devices();
+  if (!out.empty()) return out;
+  const std::string reasons = errors();
+  fail(ErrorCode::kDevice, !reasons.empty() ? reasons
+                                            : "no OpenCL device was found. Install a driver: for a CPU the Debian package "
+                                              "pocl-opencl-icd, for a GPU its vendor's");
 }
 
 ProbeResult probe_devices() {

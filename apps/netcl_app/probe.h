@@ -21,6 +21,10 @@ struct ProbeResult {
   std::vector<DriverProbe> drivers;
   // All devices, with selectors; `icd` is set so that a worker can open this driver alone.
   std::vector<DeviceInfo> devices() const;
+  // What the drivers that could not be asked say, or "".
+  std::string errors() const;
+  // As devices(). Errors: kDevice if there is none, with what the drivers say or what to install.
+  std::vector<DeviceInfo> require_devices() const;
 };
 
 // Asks every driver of the loader's vendor directory (or of OCL_ICD_VENDORS).

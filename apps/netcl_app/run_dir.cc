@@ -9,6 +9,7 @@
 #include <cstring>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -25,6 +26,18 @@ void make_directories(const fs::path& path) {
   fs::create_directories(path, error);
   NETCL_CHECK(!error, ErrorCode::kCheckpoint, path.string(),
               ": the directory cannot be made: ", error.message(), "; choose another with --out");
+}
+
+// Temporary files of a run that was killed. One run at a time writes to a directory.
+void remove_leftovers(const fs::path& directory) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    const std::string end = entry.path().extension().string();
+    const bool number = end.size() > 4 && end.find_first_not_of("0123456789", 4) == std::string::npos;
+    if (end.rfind(".tmp", 0) == 0 && number) found.push_back(entry.path());
+  }
+  for (const fs::path& path : found) fs::remove(path, error);
 }
 
 // Keeps letters, digits and "-_." of a name, so that it is one plain path component.
@@ -75,9 +88,14 @@ RunDir RunDir::open(const fs::path& path, bool resume) {
   std::error_code ignored;
   NETCL_CHECK(resume || !fs::exists(full / "config.json", ignored), ErrorCode::kCheckpoint,
               full.string(),
-              ": holds a run already; choose another directory, or go on with it "
-              "(--resume)");
-  return RunDir(full);
+              ": holds a run already; choose another directory with --out, or go on with it: --resume ",
+              full.string());
+  RunDir out(full);
+  if (resume) {
+    remove_leftovers(full);
+    remove_leftovers(out.checkpoints());
+  }
+  return out;
 }
 
 void RunDir::write_config(const Json& config) const {
@@ -104,7 +122,8 @@ void RunDir::append_metrics(const Json& metrics) {
     const int reason = errno;
     // Half a line would spoil the file for its readers; it is cut off, if that works.
     if (sized && written > 0 && ::ftruncate(metrics_.get(), before.st_size) != 0) written = 0;
-    fail(ErrorCode::kCheckpoint, file.string(), ": cannot be written: ", std::strerror(reason));
+    fail(ErrorCode::kCheckpoint, file.string(), ": cannot be written: ", std::strerror(reason),
+         reason == ENOSPC ? "; free some space, then go on with --resume" : "");
   }
 }
 

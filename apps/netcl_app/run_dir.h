@@ -21,7 +21,7 @@ class RunDir {
   static RunDir create(const std::filesystem::path& parent, const std::string& name,
                        std::time_t now);
   // Uses `path` (--out), which is made if it does not exist. Errors: kCheckpoint; also if it holds
-  // a run already, unless `resume`.
+  // a run already, unless `resume`; then temporary files of a run that was killed are removed.
   static RunDir open(const std::filesystem::path& path, bool resume = false);
 
   const std::filesystem::path& path() const { return path_; }

@@ -25,6 +25,7 @@ struct TrainOptions : CommonOptions {
   std::string config, devices = "all", transport = "auto", shard = "auto", out, resume;
   std::vector<std::string> set;
   int64_t epochs = 0, max_steps = 0, seed = -1;
+  double stall_timeout = 0;
   bool dry_run = false;
 
   std::vector<std::string> overrides() const {
@@ -56,11 +57,14 @@ void check_model(const TrainConfig& config, const LoadedData& data, PluginHost& 
 Setup prepare(const TrainOptions& options, TrainConfig config) {
   (void)schedule_of(config);
   LoadedData data = load_data(config.data);
-  const std::vector<DeviceInfo> devices = probe_devices().devices();
+  const std::vector<DeviceInfo> devices = probe_devices().require_devices();
   std::vector<WorkerPlace> places = resolve_selectors(options.devices, devices);
   const ShardPlan check_shard(options.shard, places.size());
   PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
-  const std::string transport = places.size() > 1 ? choose_transport(options.transport, plugins) : "none";
+  std::string transport = "none";
+  if (places.size() > 1 || options.transport != "auto") transport = choose_transport(options.transport, plugins);
+  if (places.size() == 1) transport = "none";
+  check_pins(options.pins(), plugins);
   check_model(config, data, plugins);
   return {std::move(config), std::move(data), devices, std::move(places), transport};
 }
@@ -82,7 +86,15 @@ Json environment_of(const Setup& setup, const RunOutcome& outcome) {
 // Collects what the workers say into metrics.jsonl and the final document.
 class Recording {
  public:
-  Recording(RunDir& dir, Progress& progress, const Setup& setup) : dir_(dir), progress_(progress), setup_(setup) {}
+  // `start`: the state of the checkpoint that the run goes on from, or null.
+  Recording(RunDir& dir, Progress& progress, const Setup& setup, const Json& start)
+      : dir_(dir), progress_(progress), setup_(setup) {
+    if (!start.is_object()) return;
+    steps_ = start.at("step").get<int64_t>();
+    epochs_ = start.at("epoch").get<int64_t>();
+    if (start.contains("train")) train_loss_ = start["train"].value("loss", Json());
+    if (start.contains("train") || start.contains("test")) metrics_ = start[start.contains("test") ? "test" : "train"];
+  }
 
   void message(const Json& message) {
     const std::string type = message.at("type").get<std::string>();
@@ -133,7 +145,7 @@ class Recording {
     if (message.contains("test")) line["test"] = message.at("test");
     dir_.append_metrics(line);
     progress_.epoch(message);
-    if (message.at("complete").get<bool>()) ++epochs_;
+    if (message.at("complete").get<bool>()) epochs_ = epoch + 1;
     steps_ = message.at("step").get<int64_t>();
     samples_ += message.at("samples").get<double>();
     seconds_ += message.at("seconds").get<double>();
@@ -160,6 +172,7 @@ Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
   job.checkpoints = fs::absolute(dir.checkpoints()).string();
   job.resume = resume;
   job.max_steps = options.max_steps;
+  job.stall_seconds = options.stall_timeout;
   return job;
 }
 
@@ -173,10 +186,7 @@ void describe_run(const Setup& setup, Progress& progress) {
 
 int finish(const TrainOptions& options, const Json& result, const RunOutcome& outcome) {
   if (options.json) std::cout << result.dump(2) << "\n";
-  if (outcome.error) {
-    if (!options.json) std::cerr << "error: " << outcome.error->message() << "\n";
-    return exit_code(outcome.error->code());
-  }
+  if (outcome.error) return exit_code(outcome.error->code());  // printed when it happened
   if (result.at("stopped") == "interrupted") {
     if (!options.json) std::cerr << "interrupted; continue with --resume " << result.at("run_dir").get<std::string>() << "\n";
     return exit_code(ErrorCode::kInterrupted);
@@ -189,32 +199,69 @@ int finish(const TrainOptions& options, const Json& result, const RunOutcome& ou
   return 0;
 }
 
+// Where a run that goes on begins; all empty for a new one.
+struct Start {
+  std::string file;       // the checkpoint
+  fs::path run_dir;       // of the run that goes on in its own directory
+  Checkpoint checkpoint;  // without tensors: the workers read them
+};
+
+Start find_start(const TrainOptions& options) {
+  Start out;
+  if (options.resume.empty()) return out;
+  out.file = fs::absolute(find_checkpoint(options.resume)).lexically_normal().string();
+  out.checkpoint = read_checkpoint(out.file);
+  out.checkpoint.tensors = {};
+  const fs::path place = fs::path(out.file).parent_path().parent_path();
+  std::error_code error;
+  if (fs::is_directory(options.resume, error) && fs::exists(place / "config.json", error)) out.run_dir = place;
+  return out;
+}
+
+// --resume DIRECTORY goes on in that directory; another --out, or a checkpoint file, makes a new run.
+RunDir open_run_dir(const TrainOptions& options, const Start& start, const std::string& name) {
+  if (options.out.empty()) {
+    if (!start.run_dir.empty()) return RunDir::open(start.run_dir, /*resume=*/true);
+    return RunDir::create(fs::current_path(), name, std::time(nullptr));
+  }
+  std::error_code error;
+  const bool same = !start.file.empty() && fs::equivalent(fs::path(start.file).parent_path().parent_path(), options.out, error);
+  return RunDir::open(options.out, same);
+}
+
 int run_train(const TrainOptions& options) {
   TrainConfig config = load_train_config(options.config, options.overrides());
   if (options.dry_run) {
     std::cout << config.resolved().dump(2) << "\n";
     return 0;
   }
-  std::string resume;
-  if (!options.resume.empty()) {
-    resume = fs::absolute(find_checkpoint(options.resume)).string();
-    read_checkpoint(resume);
-  }
+  const Start start = find_start(options);
   const Setup setup = prepare(options, std::move(config));
-  RunDir dir = options.out.empty() ? RunDir::create(fs::current_path(), setup.config.name, std::time(nullptr))
-                                   : RunDir::open(options.out, !resume.empty());
-  dir.write_config(setup.config.resolved());
   const int64_t samples = setup.data.train.num_samples();
+  if (!start.file.empty()) check_resumable(start.checkpoint, setup.config.resolved(), samples, start.file);
+  RunDir dir = open_run_dir(options, start, setup.config.name);
+  dir.write_config(setup.config.resolved());
   Progress progress(options.quiet, setup.config.epochs,
                     (samples + setup.config.batch_size - 1) / setup.config.batch_size, samples);
   describe_run(setup, progress);
-  Recording recording(dir, progress, setup);
-  Supervisor supervisor(setup.places, make_job(options, setup, dir, resume), setup.data.train,
+  Recording recording(dir, progress, setup, start.checkpoint.state);
+  Supervisor supervisor(setup.places, make_job(options, setup, dir, start.file), setup.data.train,
                         setup.data.test ? &*setup.data.test : nullptr,
-                        [&](uint32_t, const Json& message) { recording.message(message); });
-  const RunOutcome outcome = supervisor.run();
+                        [&](uint32_t, const Json& message) { recording.message(message); },
+                        [&](const Error& error) {
+                          progress.finish();
+                          std::cerr << "error: " << error.message() << std::endl;
+                        });
+  RunOutcome outcome = supervisor.run();
   progress.finish();
-  dir.write_environment(environment_of(setup, outcome));
+  try {
+    dir.write_environment(environment_of(setup, outcome));
+  } catch (const Error& error) {
+    if (!outcome.error) {
+      std::cerr << "error: " << error.message() << std::endl;
+      outcome.error = error;
+    }
+  }
   return finish(options, recording.result(outcome), outcome);
 }
 
@@ -235,11 +282,16 @@ void add_train_command(CLI::App& app, Run& run) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--out", options->out, "Run directory (default: runs/NAME-DATE)");
-  command->add_option("--resume", options->resume, "Go on from this checkpoint or run directory");
+  command->add_option("--resume", options->resume,
+                      "Go on from a run directory (and in it, unless --out is given) or from a checkpoint file");
   command->add_option("--epochs", options->epochs, "Override the number of epochs")->check(CLI::PositiveNumber);
   command->add_option("--max-steps", options->max_steps, "Stop after this many steps; the schedule stays")
       ->check(CLI::PositiveNumber);
   command->add_option("--seed", options->seed, "Override the seed")->check(CLI::NonNegativeNumber);
+  command->add_option("--stall-timeout", options->stall_timeout,
+                      "Seconds without progress, from the first step on, after which a worker counts as lost "
+                      "(default: 10, or 10 steps' time if that is more)")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--dry-run", options->dry_run, "Print the resolved configuration and stop");
   add_kernels(*command, *options);
   add_common(*command, *options);

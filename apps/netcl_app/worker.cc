@@ -78,7 +78,7 @@ class Worker {
   }
 
   void run() {
-    segment_->set_phase(job_.rank, "setting up");
+    segment_->set_phase(job_.rank, Phases::kSetUp);
     open_group();
     replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows());
     read_start();
@@ -88,7 +88,6 @@ class Worker {
     start_values();
     if (job_.mode == "eval") return evaluate(trainer);
     ready(trainer);
-    segment_->set_phase(job_.rank, "training");
     const StopReason reason = trainer.run();
     if (communicator_) communicator_->barrier("the end of training");
     done(trainer, reason);
@@ -174,6 +173,11 @@ class Worker {
     out.epoch = [this](const EpochReport& report) { end_of_epoch(report); };
     out.note = [](const std::string& text) { send({{"type", "note"}, {"text", text}}); };
     out.stop_requested = [this] { return segment_->stop_requested(); };
+    out.phase = [this](TrainerPhase phase) {
+      segment_->set_phase(job_.rank, phase == TrainerPhase::kTraining   ? Phases::kTraining
+                                     : phase == TrainerPhase::kPreparing ? Phases::kKernels
+                                                                         : Phases::kEvaluating);
+    };
     return out;
   }
 
@@ -190,7 +194,10 @@ class Worker {
                     {"train", metrics_of(report.train)}};
     if (report.test) message["test"] = metrics_of(*report.test);
     losses_.clear();
-    if (!job_.checkpoints.empty()) write_checkpoints(report);
+    if (!job_.checkpoints.empty()) {
+      segment_->set_phase(job_.rank, Phases::kWriting);
+      write_checkpoints(report);
+    }
     send(message);
   }
 
@@ -200,7 +207,8 @@ class Worker {
     const double score = report.test && judged.has_accuracy() ? judged.accuracy() : -judged.loss();
     const bool is_best = report.complete && score > best_;
     if (is_best) best_ = score;
-    Json state = {{"config", job_.config}, {"step", report.step}, {"epoch", report.epoch + (report.complete ? 1 : 0)}};
+    Json state = {{"config", job_.config}, {"step", report.step}, {"epoch", report.epoch + (report.complete ? 1 : 0)},
+                  {"samples", train_.num_samples()}};
     if (std::isfinite(best_)) state["best"] = best_;
     state["train"] = metrics_of(report.train);
     if (report.test) state["test"] = metrics_of(*report.test);
@@ -226,8 +234,9 @@ class Worker {
 
   void evaluate(Trainer& trainer) {
     const Dataset& data = test_ ? *test_ : train_;
-    const Sums sums = trainer.evaluate(data);
-    Json message = {{"type", "done"}, {"stopped", "finished"}, {"metrics", metrics_of(sums)}};
+    const std::optional<Sums> sums = trainer.evaluate(data);
+    NETCL_CHECK(sums, ErrorCode::kInterrupted, "interrupted");
+    Json message = {{"type", "done"}, {"stopped", "finished"}, {"metrics", metrics_of(*sums)}};
     message["samples"] = data.num_samples();
     send(message);
   }

@@ -2,37 +2,35 @@
 
 namespace netcl {
 
-Executable& Eager::executable(const KernelQuestion& question) {
-  auto& slot = executables_[question.key()];
-  if (slot == nullptr) {
-    slot = std::make_unique<Executable>(queue_->device(), *kernels_.recipe(queue_->device(), question));
-  }
-  return *slot;
-}
-
 std::vector<Tensor> Eager::run(const OpRow& op, const std::vector<Tensor>& in, const std::vector<TensorDesc>& out,
                                const Attrs& attrs) {
   if (op.view) return {Tensor(in[0], out[0])};
-  std::vector<TensorDesc> in_descs;
-  std::vector<cl::Buffer> in_buffers, out_buffers, scratch;
-  for (const Tensor& t : in) {
-    in_descs.push_back(t.desc());
-    in_buffers.push_back(t.buffer());
-  }
-  Executable& kernel = executable({op, in_descs, out, attrs});
+  return launch(ops_.get(kernels_, queue_->device(), op, in, out, attrs), in);
+}
+
+std::vector<Tensor> Eager::launch(PreparedOp& prepared, const std::vector<Tensor>& in) {
+  in_.clear();
+  out_.clear();
+  scratch_.clear();
+  for (const Tensor& t : in) in_.push_back(t.buffer()());
   std::vector<Tensor> results;
-  for (const TensorDesc& desc : out) {
-    results.emplace_back(queue_, desc, op.name);
-    out_buffers.push_back(results.back().buffer());
+  results.reserve(prepared.out.size());
+  for (const TensorDesc& desc : prepared.out) {
+    results.emplace_back(queue_, desc, prepared.op.name);
+    out_.push_back(results.back().buffer()());
   }
-  std::vector<std::shared_ptr<Storage>> scratch_storage;
-  for (const uint64_t bytes : kernel.recipe().scratch_bytes) {
-    scratch_storage.push_back(queue_->allocate(bytes, "scratch of " + op.name));
-    scratch.push_back(scratch_storage.back()->buffer());
+  // Scratch goes back to the pool as soon as its user is enqueued: the queue is in order.
+  std::vector<std::shared_ptr<Storage>> scratch;
+  for (const uint64_t bytes : prepared.executable.recipe().scratch_bytes) {
+    scratch.push_back(queue_->allocate(bytes, "scratch of " + prepared.op.name));
+    scratch_.push_back(scratch.back()->buffer()());
   }
-  kernel.bind(in_buffers, out_buffers, scratch);
-  kernel.enqueue(queue_->cl());
-  queue_->enqueued(kernel.num_launches());
+  Executable& executable = prepared.executable;
+  executable.bind(in_.data(), out_.data(), scratch_.data());
+  cl::Event done;
+  executable.enqueue(queue_->cl(), &done);
+  for (Tensor& result : results) result.set_ready(done);
+  queue_->enqueued(executable.num_launches(), done);
   return results;
 }
 

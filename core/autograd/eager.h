@@ -5,10 +5,9 @@
 #define NETCL_CORE_AUTOGRAD_EAGER_H_
 
 #include <memory>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "core/autograd/op_cache.h"
 #include "core/ops/kernel_provider.h"
 #include "core/tensor/tensor.h"
 
@@ -26,11 +25,12 @@ class Eager {
   const std::shared_ptr<Queue>& queue() const { return queue_; }
 
  private:
-  Executable& executable(const KernelQuestion& question);
+  std::vector<Tensor> launch(PreparedOp& prepared, const std::vector<Tensor>& in);
 
   KernelProvider& kernels_;
   std::shared_ptr<Queue> queue_;
-  std::unordered_map<std::string, std::unique_ptr<Executable>> executables_;
+  OpCache ops_;
+  std::vector<cl_mem> in_, out_, scratch_;  // of one launch; kept for their capacity
 };
 
 }  // namespace netcl

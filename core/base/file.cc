@@ -6,6 +6,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
+#include <vector>
 
 #include "core/base/unique_fd.h"
 
@@ -28,11 +30,17 @@ std::string read_file(const fs::path& path, ErrorCode code) {
 
 namespace {
 
+const char* advice(int error) {
+  if (error == ENOSPC || error == EDQUOT) return "; free some space; what was there before is intact";
+  if (error == EACCES || error == EROFS || error == EPERM) return "; allow writing there, or choose another place";
+  return "";
+}
+
 void write_all(int fd, std::string_view bytes, const fs::path& path, ErrorCode code) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    NETCL_CHECK(n > 0, code, path.string(), ": cannot be written: ", std::strerror(errno));
+    NETCL_CHECK(n > 0, code, path.string(), ": cannot be written: ", std::strerror(errno), advice(errno));
     bytes.remove_prefix(static_cast<size_t>(n));
   }
 }
@@ -47,11 +55,11 @@ void sync_directory(const fs::path& directory) {
 void write_file_atomic(const fs::path& path, std::string_view bytes, ErrorCode code) {
   const fs::path temporary = path.string() + ".tmp" + std::to_string(::getpid());
   UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  NETCL_CHECK(fd.valid(), code, temporary.string(), ": cannot be created: ", std::strerror(errno));
+  NETCL_CHECK(fd.valid(), code, temporary.string(), ": cannot be created: ", std::strerror(errno), advice(errno));
   try {
     write_all(fd.get(), bytes, path, code);
     NETCL_CHECK(::fsync(fd.get()) == 0, code, path.string(),
-                ": cannot be written to disk: ", std::strerror(errno));
+                ": cannot be written to disk: ", std::strerror(errno), advice(errno));
     fd.reset();
     NETCL_CHECK(::rename(temporary.c_str(), path.c_str()) == 0, code, path.string(),
                 ": cannot be replaced: ", std::strerror(errno));
@@ -60,6 +68,19 @@ void write_file_atomic(const fs::path& path, std::string_view bytes, ErrorCode c
     throw;
   }
   sync_directory(path.parent_path().empty() ? fs::path(".") : path.parent_path());
+}
+
+void remove_temporary_files(const fs::path& directory, int64_t pid) {
+  std::error_code error;
+  const std::string end = ".tmp" + std::to_string(pid);
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0) {
+      found.push_back(entry.path());
+    }
+  }
+  for (const fs::path& path : found) fs::remove(path, error);
 }
 
 uint64_t hash_bytes(std::string_view bytes, uint64_t seed) {

@@ -18,6 +18,10 @@ std::string read_file(const std::filesystem::path& path, ErrorCode code);
 // directory, so a crash or a full disk leaves the old content. Errors: `code`.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes, ErrorCode code);
 
+// Removes what write_file_atomic of a process that was killed has left in the directory. The
+// process must have ended. Errors: none; a file that cannot be removed stays.
+void remove_temporary_files(const std::filesystem::path& directory, int64_t pid);
+
 // FNV-1a, 64 bits: a content key for caches, not a signature.
 uint64_t hash_bytes(std::string_view bytes, uint64_t seed = 0xcbf29ce484222325ull);
 

@@ -113,8 +113,12 @@ std::vector<FoundDevice> enumerate_devices() {
   } catch (const cl::Error& e) {
     if (e.err() != -1001) fail(ErrorCode::kDevice, "platforms: ", cl_error_name(e.err()));
   }
+  // A loader that was told of a driver in two ways lists it twice.
+  std::vector<cl_platform_id> seen;
   std::vector<FoundDevice> out;
   for (const cl::Platform& platform : platforms) {
+    if (std::find(seen.begin(), seen.end(), platform()) != seen.end()) continue;
+    seen.push_back(platform());
     std::vector<cl::Device> devices;
     try {
       platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
@@ -131,6 +135,27 @@ std::vector<FoundDevice> enumerate_devices() {
   std::vector<DeviceInfo*> infos;
   for (FoundDevice& found : out) infos.push_back(&found.info);
   assign_selectors(infos);
+  return out;
+}
+
+std::vector<FoundDevice> divide_device(const FoundDevice& whole, int count) {
+  const DeviceInfo& info = whole.info;
+  NETCL_CHECK(count > 0 && info.compute_units % count == 0, ErrorCode::kDevice, info.selector, " (", info.name,
+              ") has ", info.compute_units, " compute units, which are not ", count, " equal shares");
+  const cl_device_partition_property properties[] = {
+      CL_DEVICE_PARTITION_EQUALLY, static_cast<cl_device_partition_property>(info.compute_units / count), 0};
+  std::vector<cl::Device> parts;
+  with_cl_errors("dividing " + info.selector + " (" + info.name + ") into sub-devices", [&] {
+    cl::Device device = whole.device;
+    device.createSubDevices(properties, &parts);
+  });
+  std::vector<FoundDevice> out;
+  for (const cl::Device& part : parts) {
+    FoundDevice found{info, part};
+    found.info.compute_units = info.compute_units / count;
+    found.info.selector += str_cat("#", out.size());
+    out.push_back(std::move(found));
+  }
   return out;
 }
 

@@ -66,6 +66,9 @@ NETCL_FORWARD(cl_int, clGetDeviceIDs,
               (p, t, n, d, out))
 NETCL_FORWARD(cl_int, clGetDeviceInfo,
               (cl_device_id d, cl_device_info i, size_t n, void* v, size_t* out), (d, i, n, v, out))
+NETCL_FORWARD(cl_int, clCreateSubDevices,
+              (cl_device_id d, const cl_device_partition_property* p, cl_uint n, cl_device_id* v, cl_uint* out),
+              (d, p, n, v, out))
 NETCL_FORWARD(cl_int, clRetainDevice, (cl_device_id d), (d))
 NETCL_FORWARD(cl_int, clReleaseDevice, (cl_device_id d), (d))
 NETCL_FORWARD(cl_context, clCreateContext,

@@ -13,6 +13,7 @@ struct EntryHeader {
   char magic[8];
   uint64_t key, checksum, size_bytes;
 };
+constexpr int kBuildAttempts = 2;
 constexpr char kMagic[8] = {'n', 'e', 't', 'c', 'l', 'p', 'r', '1'};
 
 std::string first_lines(const std::string& text, size_t lines) {
@@ -53,18 +54,28 @@ cl::Program ProgramCache::get(const std::string& source, const std::string& opti
 }
 
 cl::Program ProgramCache::build(const std::string& source, const std::string& options) {
-  tick_();
-  cl::Program program(context_, source);
-  try {
-    program.build({device_}, options.c_str());
-  } catch (const cl::Error& e) {
-    std::string text;
-    program.getBuildInfo(device_, CL_PROGRAM_BUILD_LOG, &text);
-    fail(ErrorCode::kDevice, "building a kernel on ", info_.name, " failed with ", cl_error_name(e.err()),
-         "\noptions: ", options, "\ncompiler: ", text, "\nsource:\n", first_lines(source, 12));
+  // Some drivers fail without a reason while another process fills the cache that they share; the
+  // second attempt finds it filled. An error in the source comes again.
+  for (int attempt = 1;; ++attempt) {
+    tick_();
+    cl::Program program(context_, source);
+    try {
+      program.build({device_}, options.c_str());
+      tick_();
+      return program;
+    } catch (const cl::Error& e) {
+      if (attempt < kBuildAttempts) continue;
+      report_failure(program, source, options, e);
+    }
   }
-  tick_();
-  return program;
+}
+
+void ProgramCache::report_failure(const cl::Program& program, const std::string& source, const std::string& options,
+                                  const cl::Error& e) const {
+  std::string text;
+  program.getBuildInfo(device_, CL_PROGRAM_BUILD_LOG, &text);
+  fail(ErrorCode::kDevice, "building a kernel on ", info_.name, " failed with ", cl_error_name(e.err()),
+         "\noptions: ", options, "\ncompiler: ", text, "\nsource:\n", first_lines(source, 12));
 }
 
 bool ProgramCache::load(const fs::path& path, uint64_t key, const std::string& options, cl::Program* out) {

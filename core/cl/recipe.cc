@@ -107,30 +107,19 @@ Executable::Executable(Device& device, const Recipe& recipe) : recipe_(std::make
   for (const RecipeLaunch& launch : recipe_->launches) {
     const std::string where = "kernel " + launch.entry + " of plugin " + recipe_->plugin;
     const cl::Program program = device.programs().get(launch.source, launch.options);
-    const cl::Kernel kernel = with_cl_errors(where, [&] { return cl::Kernel(program, launch.entry.c_str()); });
-    const auto n_args = kernel.getInfo<CL_KERNEL_NUM_ARGS>();
+    Bound bound{with_cl_errors(where, [&] { return cl::Kernel(program, launch.entry.c_str()); }), &launch, {}, {}, {}};
+    const auto n_args = bound.kernel.getInfo<CL_KERNEL_NUM_ARGS>();
     NETCL_CHECK(n_args == launch.args.size(), ErrorCode::kPlugin, where, ": the recipe gives ",
                 launch.args.size(), " arguments, the kernel takes ", n_args);
-    const auto range = [&](const std::array<uint64_t, 3>& v) {
-      return launch.dims == 1   ? cl::NDRange(v[0])
-             : launch.dims == 2 ? cl::NDRange(v[0], v[1])
-                                : cl::NDRange(v[0], v[1], v[2]);
-    };
-    launches_.push_back(
-        {kernel, &launch, range(launch.global), launch.local[0] == 0 ? cl::NullRange : range(launch.local)});
-  }
-}
-
-void Executable::bind(const std::vector<cl::Buffer>& in, const std::vector<cl::Buffer>& out,
-                      const std::vector<cl::Buffer>& scratch) {
-  for (Bound& bound : launches_) {
-    with_cl_errors("arguments of kernel " + bound.launch->entry, [&] {
-      for (cl_uint i = 0; i < bound.launch->args.size(); ++i) {
-        const RecipeArg& arg = bound.launch->args[i];
+    std::copy(launch.global.begin(), launch.global.end(), bound.global.begin());
+    std::copy(launch.local.begin(), launch.local.end(), bound.local.begin());
+    with_cl_errors("arguments of " + where, [&] {
+      for (cl_uint i = 0; i < n_args; ++i) {
+        const RecipeArg& arg = launch.args[i];
         switch (arg.kind) {
-          case NETCL_ARG_INPUT: bound.kernel.setArg(i, in[arg.index]); break;
-          case NETCL_ARG_OUTPUT: bound.kernel.setArg(i, out[arg.index]); break;
-          case NETCL_ARG_SCRATCH: bound.kernel.setArg(i, scratch[arg.index]); break;
+          case NETCL_ARG_INPUT:
+          case NETCL_ARG_OUTPUT:
+          case NETCL_ARG_SCRATCH: bound.buffers.push_back({i, arg.kind, arg.index}); break;
           case NETCL_ARG_LOCAL: bound.kernel.setArg(i, static_cast<size_t>(arg.i), nullptr); break;
           case NETCL_ARG_I32: bound.kernel.setArg(i, static_cast<cl_int>(arg.i)); break;
           case NETCL_ARG_I64: bound.kernel.setArg(i, static_cast<cl_long>(arg.i)); break;
@@ -139,18 +128,45 @@ void Executable::bind(const std::vector<cl::Buffer>& in, const std::vector<cl::B
         }
       }
     });
+    launches_.push_back(std::move(bound));
   }
   buffers_.clear();
   for (const auto* list : {&in, &out, &scratch}) buffers_.insert(buffers_.end(), list->begin(), list->end());
 }
 
-void Executable::enqueue(const cl::CommandQueue& queue) const {
+void Executable::bind(const cl_mem* in, const cl_mem* out, const cl_mem* scratch) {
+  for (Bound& bound : launches_) {
+    for (const BufferArg& arg : bound.buffers) {
+      const cl_mem* from = arg.kind == NETCL_ARG_INPUT ? in : arg.kind == NETCL_ARG_OUTPUT ? out : scratch;
+      const cl_int rc = ::clSetKernelArg(bound.kernel(), arg.position, sizeof(cl_mem), from + arg.index);
+      NETCL_CHECK(rc == CL_SUCCESS, ErrorCode::kDevice, "argument ", arg.position, " of kernel ",
+                  bound.launch->entry, " of plugin ", recipe_->plugin, ": ", cl_error_name(rc));
+    }
+  }
+}
+
+void Executable::bind(const std::vector<cl::Buffer>& in, const std::vector<cl::Buffer>& out,
+                      const std::vector<cl::Buffer>& scratch) {
+  const auto handles = [](const std::vector<cl::Buffer>& buffers) {
+    std::vector<cl_mem> out_handles;
+    for (const cl::Buffer& buffer : buffers) out_handles.push_back(buffer());
+    return out_handles;
+  };
+  bind(handles(in).data(), handles(out).data(), handles(scratch).data());
+  buffers_.clear();
+  for (const auto* list : {&in, &out, &scratch}) buffers_.insert(buffers_.end(), list->begin(), list->end());
+}
+
+void Executable::enqueue(const cl::CommandQueue& queue, cl::Event* last) const {
   for (const Bound& bound : launches_) {
-    const cl_int rc = ::clEnqueueNDRangeKernel(queue(), bound.kernel(), bound.launch->dims, nullptr, bound.global,
-                                               bound.local.dimensions() == 0 ? nullptr : static_cast<const size_t*>(bound.local),
-                                               0, nullptr, nullptr);
+    cl_event event = nullptr;
+    const bool wanted = last != nullptr && &bound == &launches_.back();
+    const cl_int rc = ::clEnqueueNDRangeKernel(queue(), bound.kernel(), bound.launch->dims, nullptr,
+                                               bound.global.data(), bound.local[0] == 0 ? nullptr : bound.local.data(),
+                                               0, nullptr, wanted ? &event : nullptr);
     NETCL_CHECK(rc == CL_SUCCESS, ErrorCode::kDevice, "launching kernel ", bound.launch->entry, " of plugin ",
                 recipe_->plugin, " (variant ", recipe_->variant, ") failed with ", cl_error_name(rc));
+    if (wanted) *last = cl::Event(event);
   }
 }
 

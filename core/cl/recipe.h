@@ -1,11 +1,12 @@
 // Recipes: how one op is computed on one device, as plain data (copied from a kernel set's answer),
-// and their only launch path. A recipe is checked once; an Executable is built from it once; binding
-// it to buffers sets all kernel arguments; running it is nothing but enqueues.
+// and their only launch path. A recipe is checked once; an Executable is built from it once, with all
+// arguments that are not buffers; binding sets the buffers; running it is nothing but enqueues.
 #ifndef NETCL_CORE_CL_RECIPE_H_
 #define NETCL_CORE_CL_RECIPE_H_
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -51,22 +52,40 @@ class Executable {
   size_t num_launches() const { return launches_.size(); }
   const Recipe& recipe() const { return *recipe_; }
 
+<<<<<<< HEAD
   // Sets every argument, and keeps the buffers alive: OpenCL's kernels hold no reference to them.
   // `scratch` has one buffer per recipe.scratch_bytes.
+=======
+  // Sets every buffer argument. `scratch` has one buffer per recipe.scratch_bytes. The caller keeps
+  // the buffers alive while the kernels may run: an OpenCL kernel does not. Errors: kDevice, naming
+  // the kernel.
+  void bind(const cl_mem* in, const cl_mem* out, const cl_mem* scratch);
+  // The same, and keeps the buffers until the next bind.
+>>>>>>> main
   void bind(const std::vector<cl::Buffer>& in, const std::vector<cl::Buffer>& out,
             const std::vector<cl::Buffer>& scratch);
-  // Enqueues the launches in order. Errors: kDevice, naming the kernel.
-  void enqueue(const cl::CommandQueue& queue) const;
+  // Enqueues the launches in order; `last`, if given, receives the event of the last one (none
+  // without launches). Errors: kDevice, naming the kernel.
+  void enqueue(const cl::CommandQueue& queue, cl::Event* last = nullptr) const;
 
  private:
+  struct BufferArg {
+    cl_uint position;
+    uint32_t kind, index;
+  };
   struct Bound {
     cl::Kernel kernel;
     const RecipeLaunch* launch;
-    cl::NDRange global, local;
+    std::array<size_t, 3> global{}, local{};
+    std::vector<BufferArg> buffers;
   };
   std::shared_ptr<const Recipe> recipe_;
   std::vector<Bound> launches_;
+<<<<<<< HEAD
   std::vector<cl::Buffer> buffers_;  // what the kernels' arguments refer to
+=======
+  std::vector<cl::Buffer> buffers_;  // kept by bind
+>>>>>>> main
 };
 
 }  // namespace netcl

@@ -66,6 +66,7 @@ void Bootstrap::wait_for_round(uint64_t round) {
     NETCL_CHECK(now < deadline, ErrorCode::kTraining, "rank ", rank_, " waited ",
                 timeout_ns_ / 1'000'000u, " ms during set-up for ", list_ranks(missing),
                 "; look at what they do, or allow more time");
+    segment_->tick(rank_);
     futex_wait(h.bell, bell, std::min<uint64_t>(deadline - now, 100'000'000u));
   }
 }

@@ -42,8 +42,12 @@ class Bootstrap {
   // Errors: as exchange, and kTraining on every rank when memory is short.
   void* shared_memory(uint64_t bytes);
 
-  // The reason, once the group is aborted.
-  std::optional<std::string> status() const { return segment_->aborted(); }
+  // The reason, once the group is aborted. Counts as progress of this rank: who asks waits for
+  // peers, and lives.
+  std::optional<std::string> status() const {
+    segment_->tick(rank_);
+    return segment_->aborted();
+  }
 
  private:
   struct Piece {

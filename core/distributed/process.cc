@@ -165,6 +165,14 @@ std::optional<ExitStatus> ChildProcess::exit_status() {
   return status_;
 }
 
+bool ChildProcess::stopped() const {
+  if (status_ || pid_ <= 0) return false;
+  siginfo_t info{};
+  // WNOWAIT leaves the state as it is, to be asked again.
+  const int rc = waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT);
+  return rc == 0 && info.si_pid == pid_;
+}
+
 std::optional<ExitStatus> ChildProcess::wait(int timeout_ms) {
   if (status_ || pid_ <= 0) return status_;
   timespec start{};

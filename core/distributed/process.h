@@ -60,6 +60,8 @@ class ChildProcess {
   int pidfd() const { return pidfd_.get(); }          // readable once the child has ended
   int status_fd() const { return status_fd_.get(); }  // -1 without a status pipe
   bool running() { return !exit_status(); }
+  // True while a signal (SIGSTOP, SIGTSTP) holds the child.
+  bool stopped() const;
 
   // How the child ended, if it has; reaps it.
   std::optional<ExitStatus> exit_status();

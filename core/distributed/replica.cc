@@ -156,8 +156,8 @@ void Replica::initialise(uint64_t seed) {
   for (size_t i = 0; i < states_.size(); ++i) write_state(i, arena);
 }
 
-std::vector<float> Replica::read_arena(const cl::Buffer& buffer) {
-  std::vector<float> out(static_cast<size_t>(graphs_.parameters.num_floats()));
+std::vector<float> Replica::read_arena(const cl::Buffer& buffer, const ArenaLayout& layout) {
+  std::vector<float> out(static_cast<size_t>(layout.num_floats()));
   with_cl_errors("reading an arena",
                  [&] { queue_->cl().enqueueReadBuffer(buffer, CL_TRUE, 0, out.size() * sizeof(float), out.data()); });
   return out;
@@ -171,9 +171,12 @@ void Replica::write_arena(const cl::Buffer& buffer, const std::vector<float>& ar
   });
 }
 
-std::vector<float> Replica::read_parameters() { return read_arena(parameters_->buffer()); }
+std::vector<float> Replica::read_parameters() { return read_arena(parameters_->buffer(), graphs_.parameters); }
+std::vector<float> Replica::read_gradients() { return read_arena(recv_, graphs_.gradients); }
 void Replica::write_parameters(const std::vector<float>& arena) { write_arena(parameters_->buffer(), arena); }
-std::vector<float> Replica::read_state(size_t index) { return read_arena(states_.at(index).second->buffer()); }
+std::vector<float> Replica::read_state(size_t index) { 
+  return read_arena(states_.at(index).second->buffer(), graphs_.parameters);
+}
 void Replica::write_state(size_t index, const std::vector<float>& arena) {
   write_arena(states_.at(index).second->buffer(), arena);
 }

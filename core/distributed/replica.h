@@ -58,6 +58,7 @@ class Replica {
   // Whole arenas as laid out by StepGraphs::parameters; wait for the device.
   std::vector<float> read_parameters();
   void write_parameters(const std::vector<float>& arena);
+  std::vector<float> read_gradients();  // as laid out by StepGraphs::gradients, reduced
   std::vector<float> read_state(size_t index);
   void write_state(size_t index, const std::vector<float>& arena);
 
@@ -72,7 +73,7 @@ class Replica {
   cl::Buffer memory(const std::string& name, const TensorDesc& desc);
   void clear_gradients();
   void write(const cl::Buffer& buffer, const void* bytes, size_t size, const char* what);
-  std::vector<float> read_arena(const cl::Buffer& buffer);
+  std::vector<float> read_arena(const cl::Buffer& buffer, const ArenaLayout& layout);
   void write_arena(const cl::Buffer& buffer, const std::vector<float>& arena);
 
   const StepGraphs& graphs_;

@@ -20,6 +20,36 @@ void wait(const cl::Event& event) {
   with_cl_errors("waiting for a step", [&] { event.wait(); });
 }
 
+// "sample 17 of the training data holds nan at value 3", or "" if all samples are finite.
+std::string first_bad_sample(const Dataset& data, const std::vector<int64_t>& indices) {
+  std::vector<float> x(static_cast<size_t>(data.sample_elements()));
+  for (const int64_t index : indices) {
+    data.read_sample(index, x.data());
+    const auto bad = std::find_if(x.begin(), x.end(), [](float v) { return !std::isfinite(v); });
+    if (bad != x.end()) {
+      return str_cat("sample ", index, " of the training data (from 0) holds ", *bad, " as value ", bad - x.begin());
+    }
+  }
+  return "";
+}
+
+// "linear.weight f32[64,10] (3 of 640 values)", the first in the order of the model, or "".
+std::string first_bad_tensor(const StepGraphs& graphs, const ArenaLayout& layout, const std::string& prefix,
+                             const std::vector<float>& arena) {
+  for (const Slot& slot : graphs.slots) {
+    const ArenaLayout::Entry* found = nullptr;
+    for (const ArenaLayout::Entry& entry : layout.entries()) {
+      if (entry.name == prefix + slot.name) found = &entry;
+    }
+    if (found == nullptr) continue;  // not trained
+    const float* begin = arena.data() + found->offset;
+    const auto size = static_cast<int64_t>(found->desc.size_bytes() / sizeof(float));
+    const auto count = std::count_if(begin, begin + size, [](float v) { return !std::isfinite(v); });
+    if (count > 0) return str_cat(slot.name, " ", found->desc.str(), " (", count, " of ", size, " values)");
+  }
+  return "";
+}
+
 }  // namespace
 
 double Sums::loss() const {
@@ -75,7 +105,12 @@ std::vector<int64_t> Trainer::batch_sizes() const {
   return rest == 0 ? std::vector<int64_t>{full} : std::vector<int64_t>{full, rest};
 }
 
+void Trainer::phase(TrainerPhase now) const {
+  if (hooks_.phase) hooks_.phase(now);
+}
+
 void Trainer::prepare() {
+  phase(TrainerPhase::kPreparing);
   // Some drivers finish compiling at a kernel's first launch.
   for (const int64_t size : batch_sizes()) replica_.warm_up(plan_.counts(size)[group_.rank]);
 }
@@ -117,6 +152,7 @@ void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
   replica_.forward_backward(shard.count, {options_.seed, step_, shard.first});
   if (group_.communicator != nullptr) {
     const cl::Event ready = replica_.marker();
+    note_collective("gradients");
     const Ticket ticket = group_.communicator->all_reduce(*group_.bucket, 0,
                                                           static_cast<uint64_t>(replica_.graphs().gradients.num_floats()),
                                                           DType::kF32, ReduceOp::kSum, ready(), "gradients");
@@ -135,6 +171,32 @@ void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
   drain(kInFlight);
 }
 
+void Trainer::note_collective(std::string_view name) const {
+  CollectiveNote note;
+  note.sequence = static_cast<uint64_t>(step_);
+  note.op = NETCL_ALL_REDUCE;
+  note.dtype = static_cast<uint32_t>(DType::kF32);
+  note.count = static_cast<uint64_t>(replica_.graphs().gradients.num_floats());
+  name.copy(note.name, sizeof(note.name) - 1);
+  group_.bootstrap->segment().set_collective(group_.rank, note);
+}
+
+// Every rank sees the same sums, samples and parameters, so every rank says the same.
+void Trainer::report_no_number(int64_t epoch, int64_t step, double loss) {
+  std::string text = str_cat("the loss is ", loss, " at step ", step, " (epoch ", epoch + 1, ")");
+  if (std::isfinite(last_loss_)) text += str_cat(", after ", last_loss_);
+  const std::string sample = first_bad_sample(train_, batches_.indices(epoch, step - 1 - epoch * batches_.steps_per_epoch()));
+  if (!sample.empty()) fail(ErrorCode::kTraining, text, ": ", sample, "; mend the data or leave the sample out");
+  const StepGraphs& graphs = replica_.graphs();
+  const std::string parameter = first_bad_tensor(graphs, graphs.parameters, "", replica_.read_parameters());
+  const std::string gradient = first_bad_tensor(graphs, graphs.gradients, "grad/", replica_.read_gradients());
+  fail(ErrorCode::kTraining, text, ": training diverged; ",
+       !parameter.empty()  ? "the first tensor that is not finite is " + parameter
+       : !gradient.empty() ? "the first tensor that is not finite is the gradient of " + gradient
+                           : "all parameters and gradients are still finite",
+       ". Try a smaller learning rate (optimizer.lr) or a warm-up (schedule.warmup_steps)");
+}
+
 void Trainer::drain(size_t keep) {
   while (pending_.size() > keep) {
     const Pending pending = pending_.front();
@@ -145,16 +207,19 @@ void Trainer::drain(size_t keep) {
     Sums step;
     for (const std::string& name : graphs.sums) step.values[name] = sums[graphs.gradients.find(name).offset];
     const double loss = step.loss();
-    NETCL_CHECK(std::isfinite(loss) || step.values[step_names::kDenominator] == 0, ErrorCode::kTraining,
-                "the loss is ", loss, " at step ", pending.step, " (epoch ", pending.epoch + 1,
-                "): training diverged. Try a smaller learning rate, or check the data with check-data");
+    if (!std::isfinite(loss) && step.values[step_names::kDenominator] != 0) {
+      report_no_number(pending.epoch, pending.step, loss);
+    }
+    last_loss_ = loss;
     for (const auto& [name, value] : step.values) epoch_sums_.values[name] += value;
     if (hooks_.step) hooks_.step({pending.epoch, pending.step, loss});
   }
 }
 
 bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
+  phase(TrainerPhase::kPreparing);
   for (const int64_t size : batch_sizes()) replica_.prepare_train(plan_.counts(size)[group_.rank]);
+  phase(TrainerPhase::kTraining);
   int64_t next = first;  // of the prefetcher's thread
   BatchPlan order = batches_;
   Prefetcher prefetcher(slots(), [&, this](BatchSlot& slot) {
@@ -223,6 +288,7 @@ StopReason Trainer::run() {
     if (go_on) go_on = run_steps(epoch, middle, per_epoch);
     drain(0);
     replica_.queue().finish();
+    if (step_ == started) break;  // stopped before the epoch's first step: nothing to tell
     EpochReport report;
     report.seconds = now_seconds() - begin;
     account_.seconds += report.seconds;
@@ -235,7 +301,11 @@ StopReason Trainer::run() {
       report.samples += batches_.range(s).count;
     }
     if (go_on) replan();
-    if (test_ != nullptr && reason_ != StopReason::kInterrupted) report.test = evaluate(*test_);
+    if (test_ != nullptr && reason_ != StopReason::kInterrupted) {
+      report.test = evaluate(*test_);
+      if (!report.test) reason_ = StopReason::kInterrupted;
+      go_on = go_on && report.test.has_value();
+    }
     if (hooks_.epoch) hooks_.epoch(report);
   }
   if (go_on && options_.max_steps > 0 && step_ >= options_.max_steps &&
@@ -245,28 +315,35 @@ StopReason Trainer::run() {
   return reason_;
 }
 
-Sums Trainer::add_over_ranks(const Sums& mine) {
-  if (group_.bootstrap == nullptr) return mine;
+std::optional<Sums> Trainer::add_over_ranks(const Sums& mine, bool stopped) {
+  if (group_.bootstrap == nullptr) return stopped ? std::nullopt : std::make_optional(mine);
   const std::vector<std::string>& names = replica_.graphs().sums;
-  std::vector<double> values, all(names.size() * group_.n_ranks);
+  const size_t width = names.size() + 1;  // and whether the rank has stopped
+  std::vector<double> values, all(width * group_.n_ranks);
   for (const std::string& name : names) values.push_back(mine.values.at(name));
+  values.push_back(stopped ? 1 : 0);
   group_.bootstrap->exchange(values.data(), values.size() * sizeof(double), all.data());
+  for (size_t r = 0; r < group_.n_ranks; ++r) {
+    if (all[r * width + names.size()] != 0) return std::nullopt;
+  }
   Sums out;
   for (size_t i = 0; i < names.size(); ++i) {
     double sum = 0;
-    for (size_t r = 0; r < group_.n_ranks; ++r) sum += all[r * names.size() + i];
+    for (size_t r = 0; r < group_.n_ranks; ++r) sum += all[r * width + i];
     out.values[names[i]] = sum;
   }
   return out;
 }
 
-Sums Trainer::evaluate(const Dataset& data) {
+std::optional<Sums> Trainer::evaluate(const Dataset& data) {
   const IndexRange mine = shard_slice(plan_.counts(data.num_samples()), group_.rank);
   const StepGraphs& graphs = replica_.graphs();
   const BatchSlot slot = slots()[0];
   Sums total;
   for (const std::string& name : graphs.sums) total.values[name] = 0;
-  for (int64_t done = 0; done < mine.count;) {
+  bool stopped = false;
+  for (int64_t done = 0; done < mine.count && !stopped;) {
+    phase(evaluations_ == 0 ? TrainerPhase::kPreparing : TrainerPhase::kEvaluating);  // first launches compile
     const int64_t rows = std::min(max_rows_, mine.count - done);
     std::vector<int64_t> indices(static_cast<size_t>(rows));
     for (int64_t i = 0; i < rows; ++i) indices[static_cast<size_t>(i)] = mine.first + done + i;
@@ -278,8 +355,10 @@ Sums Trainer::evaluate(const Dataset& data) {
       total.values[name] += floats(*sums_ring_)[graphs.gradients.find(name).offset];
     }
     done += rows;
+    stopped = hooks_.stop_requested && hooks_.stop_requested();
   }
-  return add_over_ranks(total);
+  ++evaluations_;
+  return add_over_ranks(total, stopped);
 }
 
 RankAccount Trainer::account() const {

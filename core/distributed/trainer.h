@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -68,6 +69,8 @@ struct RankAccount {
   double share = 0;         // weight at the end
 };
 
+enum class TrainerPhase { kPreparing, kTraining, kEvaluating };
+
 // What the loop tells and asks. Absent functions are skipped.
 struct TrainerHooks {
   std::function<void(const StepReport&)> step;
@@ -75,6 +78,8 @@ struct TrainerHooks {
   std::function<void(const std::string&)> note;  // a line worth logging
   // True if the user asked to stop; ranks agree on the step at which they do.
   std::function<bool()> stop_requested;
+  // Called when the rank begins something else, and again as long as it gets on with it.
+  std::function<void(TrainerPhase)> phase;
 };
 
 enum class StopReason { kFinished, kMaxSteps, kInterrupted };
@@ -98,8 +103,9 @@ class Trainer {
   // Runs until the end. Errors: kTraining for a loss that is no number (names the step) or a lost
   // peer; kDevice.
   StopReason run();
-  // Sums over the whole data set, each sample once. Collective.
-  Sums evaluate(const Dataset& data);
+  // Sums over the whole data set, each sample once; nothing if a stop was requested on any rank.
+  // Collective.
+  std::optional<Sums> evaluate(const Dataset& data);
 
   RankAccount account() const;
   int64_t steps_done() const { return step_; }
@@ -116,7 +122,10 @@ class Trainer {
   void drain(size_t keep);
   bool must_stop();
   void replan();
-  Sums add_over_ranks(const Sums& mine);
+  std::optional<Sums> add_over_ranks(const Sums& mine, bool stopped);
+  void phase(TrainerPhase now) const;
+  void note_collective(std::string_view name) const;
+  [[noreturn]] void report_no_number(int64_t epoch, int64_t step, double loss);
   std::vector<BatchSlot> slots() const;
   std::vector<int64_t> batch_sizes() const;  // of an epoch: the full one, and the last if it differs
 
@@ -144,6 +153,8 @@ class Trainer {
   int64_t replans_ = 0, planned_at_ = 0;
   int64_t step_ = 0;
   int64_t stop_at_ = -1;
+  int64_t evaluations_ = 0;
+  double last_loss_ = std::numeric_limits<double>::quiet_NaN();  // the last finite one
   StopReason reason_ = StopReason::kFinished;
 };
 

@@ -44,14 +44,17 @@ void add_number_rows(std::vector<OpRow>& rows) {
       [](const GradCall& c) -> Grads { return {c.recorder.call("neg", {dy0(c)})}; },
       with_integers(unary_cases(-2, 2)), ElementwiseType::kNumber));
   rows.push_back(unary(
-      "abs", "(x0 < 0 ? -x0 : x0)", [](const double* x, const double*) { return std::fabs(x[0]); },
+      // Not a selection: LLVM turns that into an instruction for integers that Oclgrind lacks.
+      "abs", "(x0 * ((x0 > 0) - (x0 < 0)))",
+      [](const double* x, const double*) { return std::fabs(x[0]); },
       [](const GradCall& c) -> Grads {
         return {bin(c, "mul", dy0(c), c.recorder.call("sign", {c.node.in[0]}))};
       },
       with_integers(unary_cases(-2, 2, "the kink at 0 is a point that random values miss")),
       ElementwiseType::kNumber));
   rows.push_back(unary(
-      "sign", "(x0 > 0 ? 1 : (x0 < 0 ? -1 : 0))",
+      // Not a selection: Oclgrind converts its signed one-bit form to +1.
+      "sign", "((x0 > 0) - (x0 < 0))",
       [](const double* x, const double*) { return x[0] > 0   ? 1.0
                                                   : x[0] < 0 ? -1.0
                                                              : 0.0; },

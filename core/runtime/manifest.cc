@@ -1,16 +1,12 @@
 #include "core/runtime/manifest.h"
 
-#include <elf.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cstring>
 
 #include "core/abi/netcl_plugin.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/base/sha256.h"
 #include "core/base/text.h"
+#include "core/runtime/file_gates.h"
 
 namespace netcl {
 namespace fs = std::filesystem;
@@ -27,16 +23,6 @@ const std::vector<std::string>& known_keys() {
   static const std::vector<std::string> keys = {"manifest", "id",  "version",  "name",     "license", "kinds",
                                                 "library",  "abi", "provides", "sha256", "data",    "config"};
   return keys;
-}
-
-// Thrown inside this file only; read_manifest turns it into a result.
-struct Refused {
-  Refusal refusal;
-};
-
-template <typename... Args>
-[[noreturn]] void refuse(const char* code, const Args&... args) {
-  throw Refused{{code, str_cat(args...)}};
 }
 
 // "12:5" for a byte offset.
@@ -171,51 +157,7 @@ void find_library(const ordered_json& json, const fs::path& path, Manifest& out)
     refuse("NPL-03", path.string(), ": \"library\" has no entry for ", kMachine);
   }
   const std::string relative = libraries[kMachine].get<std::string>();
-  std::error_code error;
-  const fs::path real = fs::canonical(out.directory / relative, error);
-  if (error) refuse("NPL-03", "the library ", (out.directory / relative).string(), " is missing: ", error.message());
-  const auto [end, ignored] = std::mismatch(out.directory.begin(), out.directory.end(), real.begin(), real.end());
-  if (end != out.directory.end() || fs::path(relative).is_absolute()) {
-    refuse("NPL-03", "the library ", relative, " lies outside the plugin's directory ", out.directory.string());
-  }
-  out.library = real;
-}
-
-// Every segment must lie in the file: the loader would crash on one that was cut off.
-void check_segments(const fs::path& library, const std::string& bytes, const Elf64_Ehdr& header) {
-  for (size_t i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr segment{};
-    const uint64_t at = header.e_phoff + i * sizeof(segment);
-    bool whole = at >= header.e_phoff && at <= bytes.size() && bytes.size() - at >= sizeof(segment);
-    if (whole) {
-      std::memcpy(&segment, bytes.data() + at, sizeof(segment));
-      whole = segment.p_type != PT_LOAD ||
-              (segment.p_offset <= bytes.size() && bytes.size() - segment.p_offset >= segment.p_filesz);
-    }
-    if (!whole) refuse("NPL-03", library.string(), " is cut off: it has ", bytes.size(), " bytes, its segments need more; copy it again");
-  }
-}
-
-// The file must be a shared object of this machine's type.
-void check_elf(const fs::path& library) {
-  std::string bytes;
-  try {
-    bytes = read_file(library, ErrorCode::kPlugin);
-  } catch (const Error& e) {
-    refuse("NPL-03", e.message());
-  }
-  const std::string head = bytes.substr(0, sizeof(Elf64_Ehdr));
-  Elf64_Ehdr header{};
-  if (head.size() < sizeof(header) || std::memcmp(head.data(), ELFMAG, SELFMAG) != 0) {
-    refuse("NPL-03", library.string(), " is not a shared object (no ELF header)");
-  }
-  std::memcpy(&header, head.data(), sizeof(header));
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) {
-    refuse("NPL-03", library.string(), " was built for another machine (ELF machine ", header.e_machine,
-           "); expected x86-64 (", EM_X86_64, ")");
-  }
-  if (header.e_type != ET_DYN) refuse("NPL-03", library.string(), " is not a shared object (ELF type ", header.e_type, ")");
-  check_segments(library, bytes, header);
+  out.library = file_inside(out.directory, relative, "NPL-03");
 }
 
 // "sha256": {"libx.so": "<64 digits>"}, for any files of the directory.
@@ -224,33 +166,8 @@ void check_hashes(const ordered_json& json, const fs::path& path, const fs::path
   if (!json["sha256"].is_object()) refuse("NPL-01", path.string(), ": \"sha256\" must be an object of file names and hashes");
   for (const auto& item : json["sha256"].items()) {
     const std::string wanted = item.value().is_string() ? to_lower(item.value().get<std::string>()) : "";
-    std::string content;
-    try {
-      content = read_file(directory / item.key(), ErrorCode::kPlugin);
-    } catch (const Error& e) {
-      refuse("NPL-06", "sha256 names a file that cannot be read: ", e.message());
-    }
-    const std::string found = sha256_hex(content);
-    if (found != wanted) {
-      refuse("NPL-06", (directory / item.key()).string(), ": its SHA-256 is ", found, ", the manifest says ", wanted,
-             "; the file was changed or cut off: install the plugin again");
-    }
+    check_hash(file_inside(directory, item.key(), "NPL-06"), wanted);
   }
-}
-
-void check_permissions(const fs::path& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return;
-  if ((info.st_mode & S_IWOTH) != 0) {
-    refuse("NPL-07", path.string(), " can be written by every user of this machine; run: chmod o-w ", path.string());
-  }
-}
-
-bool matches_text(const ordered_json& wanted, const std::string& value) {
-  const auto one = [&](const ordered_json& w) {
-    return w.is_string() && glob_match(to_lower(w.get<std::string>()), to_lower(value));
-  };
-  return wanted.is_array() ? std::any_of(wanted.begin(), wanted.end(), one) : one(wanted);
 }
 
 }  // namespace
@@ -278,7 +195,7 @@ ManifestResult read_manifest(const fs::path& directory) {
     result.manifest = m;
     check_abi(m);
     find_library(json, path, m);
-    check_elf(m.library);
+    check_shared_object(m.library);
     check_hashes(json, path, m.directory);
     for (const fs::path& p : {m.directory, path, m.library}) check_permissions(p);
     result.manifest = m;
@@ -286,63 +203,6 @@ ManifestResult read_manifest(const fs::path& directory) {
     result.refusal = r.refusal;
   }
   return result;
-}
-
-std::optional<std::string> mismatch(const ordered_json& rule, const DeviceInfo& device) {
-  const std::vector<std::pair<std::string, std::string>> texts = {
-      {"vendor", device.vendor}, {"platform", device.platform}, {"name", device.name},
-      {"arch", device.arch},     {"type", device.type},         {"driver", device.driver}};
-  const std::vector<std::pair<std::string, int64_t>> least = {{"min_local_mem_bytes", device.local_mem_bytes},
-                                                              {"min_compute_units", device.compute_units}};
-  for (const auto& item : rule.items()) {
-    const std::string& key = item.key();
-    const ordered_json& wanted = item.value();
-    bool known = false;
-    for (const auto& [name, value] : texts) {
-      if (key != name) continue;
-      known = true;
-      if (!matches_text(wanted, value)) return str_cat(key, " is \"", value, "\", wanted ", wanted.dump());
-    }
-    for (const auto& [name, value] : least) {
-      if (key != name) continue;
-      known = true;
-      if (!wanted.is_number() || value < wanted.get<int64_t>()) return str_cat(key, ": has ", value, ", wanted ", wanted.dump());
-    }
-    if (key == "extensions") {
-      known = true;
-      for (const ordered_json& extension : wanted.is_array() ? wanted : ordered_json::array({wanted})) {
-        const std::vector<std::string> have = split(device.extensions, ' ');
-        if (!extension.is_string() || std::find(have.begin(), have.end(), extension) == have.end()) {
-          return str_cat("extension ", extension.dump(), " is not offered");
-        }
-      }
-    }
-    if (key == "cl") {
-      known = true;  // "OpenCL 3.0 ..." compares as text for one-digit versions
-      const std::string have = device.opencl.size() >= 10 ? device.opencl.substr(7, 3) : "";
-      if (!wanted.is_string() || have < wanted.get<std::string>()) return str_cat("OpenCL ", have, ", wanted ", wanted.dump());
-    }
-    if (!known) return str_cat("unknown member \"", key, "\"");
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> refuses_device(const Provision& provision, const DeviceInfo& device, int* specificity) {
-  for (const ordered_json& rule : provision.never) {
-    if (!mismatch(rule, device)) return "the rule \"never\": " + rule.dump() + " names it";
-  }
-  if (specificity != nullptr) *specificity = 0;
-  if (provision.match.empty()) return std::nullopt;
-  std::string reason;
-  for (const ordered_json& rule : provision.match) {
-    const auto why = mismatch(rule, device);
-    if (!why) {
-      if (specificity != nullptr) *specificity = static_cast<int>(rule.size());
-      return std::nullopt;
-    }
-    if (reason.empty()) reason = *why;
-  }
-  return reason;
 }
 
 }  // namespace netcl

@@ -3,8 +3,9 @@
 namespace netcl {
 
 Tensor::Tensor(std::shared_ptr<Queue> queue, TensorDesc desc, const std::string& what)
-    : queue_(std::move(queue)), desc_(std::move(desc)), ready_(std::make_shared<cl::Event>()) {
-  storage_ = queue_->allocate(desc_.size_bytes(), what + " " + desc_.str());
+    : queue_(std::move(queue)), desc_(std::move(desc)) {
+  storage_ = queue_->reuse(desc_.size_bytes());
+  if (storage_ == nullptr) storage_ = queue_->allocate(desc_.size_bytes(), what + " " + desc_.str());
 }
 
 Tensor::Tensor(const Tensor& base, TensorDesc desc) : Tensor(base) {
@@ -28,26 +29,20 @@ Tensor Tensor::from_floats(std::shared_ptr<Queue> queue, Shape shape, const std:
 
 void Tensor::copy_from_host(const void* bytes) {
   const size_t size = desc_.size_bytes();
-  if (size == 0) return;
-  with_cl_errors("writing a tensor " + desc_.str(),
-                 [&] { queue_->cl().enqueueWriteBuffer(buffer(), CL_TRUE, 0, size, bytes); });
+  if (size > 0) queue_->write(*storage_, size, bytes);
 }
 
 void Tensor::wait_to_read() const {
-  with_cl_errors("waiting for a tensor " + desc_.str(), [&] {
-    if ((*ready_)() != nullptr) {
-      ready_->wait();
-    } else {
-      queue_->finish();
-    }
-  });
+  if (storage_->ready()() != nullptr) {
+    queue_->wait(storage_->ready());
+  } else {
+    queue_->finish();
+  }
 }
 
 void Tensor::copy_to_host(void* bytes) const {
   const size_t size = desc_.size_bytes();
-  if (size == 0) return;
-  with_cl_errors("reading a tensor " + desc_.str(),
-                 [&] { queue_->cl().enqueueReadBuffer(buffer(), CL_TRUE, 0, size, bytes); });
+  if (size > 0) queue_->read(*storage_, size, bytes);
 }
 
 std::vector<float> Tensor::to_floats() const {

@@ -1,5 +1,6 @@
 // Tensor: a dense row-major array on a device. Copies share the memory. Operations on it are
-// enqueued and return at once; only what needs a value waits (wait_to_read, to_host, item).
+// enqueued and return at once; only what needs a value waits (wait_to_read, copy_to_host, to_floats,
+// item), and only for this value: not for work that was enqueued after it.
 #ifndef NETCL_CORE_TENSOR_TENSOR_H_
 #define NETCL_CORE_TENSOR_TENSOR_H_
 
@@ -31,22 +32,23 @@ class Tensor {
 
   // Overwrites the content; returns when `bytes` may be reused. Errors: kDevice.
   void copy_from_host(const void* bytes);
-  // Waits until the last operation that writes this tensor is done. Errors: kDevice.
+  // Waits until the last operation that writes this tensor is done. Errors of this and of all that
+  // read: kDevice for asynchronous work of the queue that failed.
   void wait_to_read() const;
-  // Waits, then copies out. Errors: kDevice, kUsage for another data type.
+  // Waits, then copies out. Errors: kUsage for another data type.
   std::vector<float> to_floats() const;
   void copy_to_host(void* bytes) const;
-  // The value of a one-element f32 tensor. Errors: kUsage, kDevice.
+  // The value of a one-element f32 tensor. Errors: kUsage.
   float item() const;
 
   // Remembers the event after which the content is valid (set by whoever enqueues the writer).
-  void set_ready(cl::Event event) { *ready_ = std::move(event); }
+  // Views and copies share it. Without one, reading waits for the whole queue.
+  void set_ready(cl::Event event) { storage_->set_ready(std::move(event)); }
 
  private:
   std::shared_ptr<Queue> queue_;
   TensorDesc desc_;
   std::shared_ptr<Storage> storage_;
-  std::shared_ptr<cl::Event> ready_;
 };
 
 }  // namespace netcl

@@ -53,7 +53,8 @@ class LintRulesTest(unittest.TestCase):
     def test_plugin_names(self):
         good = [("plugins/kernels/acme/BUILD", 'netcl_plugin(\n    name = "acme",\n    id = "acme",\n)\n'),
                 ("core/a.cc", 'f("acmes"); // the plugin "acme"\n'), ("tests/a.cc", 'load("acme");\n'),
-                ("apps/BUILD", 'data = ["//plugins:dir"]\n')]
+                ("apps/BUILD", 'data = ["//plugins:dir"]\n'),
+                ("core/BUILD", 'packages = ["//plugins/..."]\n')]
         self.expect(lint.check_plugin_names, [("core/nn/x.cc", 'host.load("acme");\n'), ("apps/x.cc", 'x = {"acme"};\n')],
                     good, 'names the plugin "acme"')
         self.expect(lint.check_plugin_names, [("apps/x/BUILD", 'data = ["//plugins/kernels/acme"]\n')], good,

@@ -24,10 +24,11 @@ namespace testing {
 namespace {
 
 constexpr uint64_t kSeed = 20240611;
-// |got - reference| <= kTolerance * (|reference| + scale). `scale` is 1, the size of the inputs, and
-// for sums the sum of the terms' sizes. An f32 operation rounds to 6e-8; OpenCL allows exp, log and
-// their like 3 to 5 units in the last place and pow 16 (2e-6), and expressions take a few of them.
-// Sums of up to 1031 terms in any order stay below 1031 * 6e-8 of that scale, in practice far below.
+// |got - reference| <= kTolerance * (|reference| + scale). `scale` is 1, the size of the inputs,
+// and for sums the sum of the terms' sizes. An f32 operation rounds to 6e-8; OpenCL allows exp, log
+// and their like 3 to 5 units in the last place and pow 16 (2e-6), and expressions take a few of
+// them. Sums of up to 1031 terms in any order stay below 1031 * 6e-8 of that scale, in practice far
+// below.
 constexpr double kTolerance = 5e-6;
 
 struct Counts {
@@ -236,8 +237,7 @@ void check_gradients(const Prepared& p, size_t k, uint64_t seed) {
     const HostTensor scale{w.desc, std::vector<double>(w.data.size(), size)};
     std::vector<uint8_t> bytes(w.desc.size_bytes());
     got[i]->copy_to_host(bytes.data());
-    expect_close(from_bytes(w.desc, bytes), w, scale,
-                 p.tolerance(), &g_counts.worst_gradient);
+    expect_close(from_bytes(w.desc, bytes), w, scale, p.tolerance(), &g_counts.worst_gradient);
     ++g_counts.gradients;
   }
 }

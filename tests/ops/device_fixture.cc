@@ -12,17 +12,29 @@ namespace {
 DeviceArgs g_args;  // set by main, before any test
 std::unique_ptr<DeviceFixture> g_fixture;
 
-std::unique_ptr<Device> open_device(const std::string& selector) {
+FoundDevice find_device(const std::string& selector) {
   std::string known;
   for (FoundDevice& found : enumerate_devices()) {
     const DeviceInfo& info = found.info;
     const bool wanted = selector.empty()
                             ? info.type != "simulator"
                             : info.selector == selector || info.platform_selector() == selector;
-    if (wanted) return std::make_unique<Device>(std::move(found), "", Logger());
+    if (wanted) return std::move(found);
     known += " " + info.selector + " (" + info.platform_selector() + ")";
   }
   fail(ErrorCode::kDevice, "no device \"", selector, "\"; there are:", known);
+}
+
+// The real directory of every plugin below `directory`: runfiles are links to files, and a plugin
+// whose library is a link to elsewhere is refused, as it should be.
+std::vector<std::filesystem::path> plugin_paths(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> out;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    const auto manifest = entry.path() / "plugin.json";
+    if (std::filesystem::exists(manifest)) out.push_back(canonical(manifest).parent_path());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 // A kernel question as the boundary words it; borrows from the question.
@@ -78,10 +90,17 @@ void get(const std::vector<uint8_t>& bytes, std::vector<double>* out) {
 }  // namespace
 
 DeviceFixture::DeviceFixture(const DeviceArgs& args) : args_(args) {
-  device_ = open_device(args.device);
+  device_ = std::make_unique<Device>(find_device(args.device), "", Logger());
   PluginOptions options;
-  options.paths = {args.plugins};
-  plugins_ = std::make_unique<PluginHost>(options, std::vector<DeviceInfo>{device_->info()}, Logger());
+  options.paths = plugin_paths(args.plugins);
+  plugins_ =
+      std::make_unique<PluginHost>(options, std::vector<DeviceInfo>{device_->info()}, Logger());
+  if (plugins_->manifests("kernels").empty()) {
+    std::string rows;
+    for (const PluginRow& row : plugins_->rows())
+      rows += "; " + row.path + ": " + row.code + " " + row.detail;
+    fail(ErrorCode::kPlugin, "no kernel set in ", args.plugins.string(), rows);
+  }
   kernels_ = std::make_unique<KernelChoice>(*plugins_, std::map<std::string, KernelPin>());
   queue_ = Queue::create(*device_);
   eager_ = std::make_unique<Eager>(*kernels_, queue_);
@@ -121,6 +140,8 @@ DeviceFixture& shared_device() {
   return *g_fixture;
 }
 
+FoundDevice wanted_device() { return find_device(g_args.device); }
+
 void close_shared_device() { g_fixture.reset(); }
 
 void set_device_args(int* argc, char** argv) {
@@ -143,9 +164,15 @@ void set_device_args(int* argc, char** argv) {
 std::vector<uint8_t> to_bytes(const HostTensor& tensor) {
   std::vector<uint8_t> out;
   switch (tensor.desc.dtype) {
-    case DType::kF32: put<float>(tensor, &out); break;
-    case DType::kI32: put<int32_t>(tensor, &out); break;
-    case DType::kU8: put<uint8_t>(tensor, &out); break;
+    case DType::kF32:
+      put<float>(tensor, &out);
+      break;
+    case DType::kI32:
+      put<int32_t>(tensor, &out);
+      break;
+    case DType::kU8:
+      put<uint8_t>(tensor, &out);
+      break;
   }
   return out;
 }
@@ -153,15 +180,21 @@ std::vector<uint8_t> to_bytes(const HostTensor& tensor) {
 HostTensor from_bytes(const TensorDesc& desc, const std::vector<uint8_t>& bytes) {
   HostTensor out{desc, {}};
   switch (desc.dtype) {
-    case DType::kF32: get<float>(bytes, &out.data); break;
-    case DType::kI32: get<int32_t>(bytes, &out.data); break;
-    case DType::kU8: get<uint8_t>(bytes, &out.data); break;
+    case DType::kF32:
+      get<float>(bytes, &out.data);
+      break;
+    case DType::kI32:
+      get<int32_t>(bytes, &out.data);
+      break;
+    case DType::kU8:
+      get<uint8_t>(bytes, &out.data);
+      break;
   }
   return out;
 }
 
-GuardedBuffer::GuardedBuffer(const Queue& queue, const Device& device,
-                             std::vector<uint8_t> content, uint8_t poison)
+GuardedBuffer::GuardedBuffer(const Queue& queue, const Device& device, std::vector<uint8_t> content,
+                             uint8_t poison)
     : queue_(queue.cl()), size_(content.size()) {
   // A sub-buffer begins at the device's alignment.
   origin_ = std::max<size_t>(512, static_cast<size_t>(device.info().base_align_bytes));
@@ -178,9 +211,8 @@ GuardedBuffer::GuardedBuffer(const Queue& queue, const Device& device,
 
 std::vector<uint8_t> GuardedBuffer::read_all() {
   std::vector<uint8_t> out(image_.size());
-  with_cl_errors("reading a guarded buffer", [&] {
-    queue_.enqueueReadBuffer(whole_, CL_TRUE, 0, out.size(), out.data());
-  });
+  with_cl_errors("reading a guarded buffer",
+                 [&] { queue_.enqueueReadBuffer(whole_, CL_TRUE, 0, out.size(), out.data()); });
   return out;
 }
 

@@ -52,6 +52,8 @@ class DeviceFixture {
 
 // The device of this program, opened at the first call as the command line says.
 DeviceFixture& shared_device();
+// The same device, not opened: for tests of what a Device is made of.
+FoundDevice wanted_device();
 // Closes it: main does before drivers clean up after themselves.
 void close_shared_device();
 // Takes --device, --plugins and --smallest out of the command line.
@@ -70,9 +72,9 @@ class GuardedBuffer {
                 uint8_t poison);
 
   const cl::Buffer& buffer() const { return part_; }
-  std::vector<uint8_t> read();   // the middle
-  bool intact();                 // the guard bands hold the poison still
-  bool unchanged();              // nothing has been written at all
+  std::vector<uint8_t> read();  // the middle
+  bool intact();                // the guard bands hold the poison still
+  bool unchanged();             // nothing has been written at all
 
  private:
   std::vector<uint8_t> read_all();

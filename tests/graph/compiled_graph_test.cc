@@ -1,0 +1,158 @@
+// A compiled graph on a device against the double-precision host: batch sizes full, ragged, one and
+// none, with and without passes.
+#include "core/graph/compiled_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "core/autograd/backward.h"
+#include "core/graph/passes.h"
+#include "core/ops/case_inputs.h"
+#include "core/ops/host_recorder.h"
+#include "core/tensor/tensor.h"
+#include "tests/ops/device_fixture.h"
+
+namespace netcl {
+namespace testing {
+namespace {
+
+constexpr int64_t kMaxBatch = 13;
+
+// Two dense layers with their gradients, for any recorder.
+template <typename Input, typename Output>
+void record(Recorder& r, int64_t batch, Input&& input, Output&& output) {
+  const ValueId x = input("x", Shape{batch, 6}), w1 = input("w1", Shape{6, 9});
+  const ValueId b1 = input("b1", Shape{9}), w2 = input("w2", Shape{9, 4});
+  const ValueId h = r.call("tanh", {r.call("matmul", {x, w1, b1})});
+  const ValueId y = r.call("softmax", {r.call("matmul", {h, w2})});
+  const ValueId loss = r.call("sum", {r.call("mul", {y, y})});
+  output("loss", loss);
+  output("y", y);
+  const auto grads = gradients(r, loss, std::nullopt, {w1, b1, w2});
+  output("grad/w1", *grads[0]);
+  output("grad/b1", *grads[1]);
+  output("grad/w2", *grads[2]);
+}
+
+HostTensor value_of(const std::string& name, const Shape& shape) {
+  return random_tensor(shape, -1, 1, name.size() + 100u * static_cast<unsigned char>(name.back()));
+}
+
+std::map<std::string, HostTensor> on_host(int64_t batch) {
+  HostRecorder r;
+  std::map<std::string, HostTensor> out;
+  record(
+      r, batch,
+      [&](const char* name, const Shape& shape) { return r.input(value_of(name, shape)); },
+      [&](const char* name, ValueId v) { out[name] = r.value(v); });
+  return out;
+}
+
+struct OnDevice {
+  explicit OnDevice(bool with_passes) : fixture(shared_device()) {
+    Graph graph;
+    record(
+        graph, -1,
+        [&](const char* name, const Shape& shape) {
+          const ValueId v = graph.external(name, {DType::kF32, shape});
+          names.push_back(name);
+          add(name, shape);
+          return v;
+        },
+        [&](const char* name, ValueId v) {
+          add(name, graph.desc(v).shape);
+          graph.output(name, v);
+        });
+    if (with_passes) run_passes(graph);
+    compiled = std::make_unique<CompiledGraph>(
+        std::move(graph), fixture.kernels(), fixture.queue(),
+        [this](const std::string& name, const TensorDesc&) { return memory.at(name).buffer(); });
+  }
+  void add(const std::string& name, const Shape& shape) {
+    memory.emplace(name, Tensor(fixture.queue(), {DType::kF32, shape.with_batch(kMaxBatch)}));
+  }
+  void run(int64_t batch) {
+    for (const std::string& name : names) {
+      const Shape shape = name == "x" ? Shape{batch, 6} : memory.at(name).shape();
+      const HostTensor value = value_of(name, shape);
+      if (value.data.empty()) continue;
+      Tensor(memory.at(name))
+          .copy_from_host([&] {
+            std::vector<uint8_t> bytes = to_bytes(value);
+            bytes.resize(memory.at(name).desc().size_bytes());
+            return bytes;
+          }()
+                              .data());
+    }
+    compiled->run(batch);
+  }
+  DeviceFixture& fixture;
+  std::vector<std::string> names;
+  std::map<std::string, Tensor> memory;
+  std::unique_ptr<CompiledGraph> compiled;
+};
+
+void expect_equal(OnDevice& device, int64_t batch) {
+  SCOPED_TRACE(::testing::Message() << "batch " << batch);
+  for (const auto& [name, want] : on_host(batch)) {
+    const std::vector<float> got = device.memory.at(name).to_floats();
+    ASSERT_GE(got.size(), want.data.size());
+    for (size_t i = 0; i < want.data.size(); ++i) {
+      // Values of order one through some ten roundings and sums of up to 13 terms.
+      ASSERT_NEAR(static_cast<double>(got[i]), want.data[i], 1e-5 * (1 + std::fabs(want.data[i])))
+          << name << " element " << i;
+    }
+  }
+}
+
+TEST(CompiledGraphTest, EveryBatchSizeWithAndWithoutPasses) {
+  for (const bool with_passes : {false, true}) {
+    SCOPED_TRACE(with_passes ? "with passes" : "without passes");
+    OnDevice device(with_passes);
+    // Small, then larger (the workspace grows), then old instances again.
+    for (const int64_t batch :
+         {int64_t{7}, int64_t{1}, int64_t{0}, kMaxBatch, int64_t{7}, int64_t{0}}) {
+      device.run(batch);
+      expect_equal(device, batch);
+    }
+  }
+}
+
+TEST(CompiledGraphTest, PassesSaveLaunches) {
+  OnDevice plain(false), fused(true);
+  plain.compiled->prepare(7);
+  fused.compiled->prepare(7);
+  EXPECT_EQ(fused.compiled->launches_per_run(7) + 1, plain.compiled->launches_per_run(7));
+}
+
+TEST(CompiledGraphTest, TemporariesShareMemory) {
+  DeviceFixture& f = shared_device();
+  const Tensor x(f.queue(), {DType::kF32, {4, 1024}}), y(f.queue(), {DType::kF32, {4, 1024}});
+  Graph graph;
+  ValueId v = graph.external("x", {DType::kF32, {-1, 1024}});
+  for (int i = 0; i < 10; ++i) v = graph.call("neg", {v});
+  graph.output("y", v);
+  CompiledGraph compiled(
+      std::move(graph), f.kernels(), f.queue(),
+      [&](const std::string& name, const TensorDesc&) { return (name == "x" ? x : y).buffer(); });
+  compiled.prepare(4);
+  EXPECT_EQ(compiled.temporaries_bytes(), 9u * 4 * 1024 * sizeof(float));
+  EXPECT_EQ(compiled.workspace_bytes(), 2u * 4 * 1024 * sizeof(float));
+  compiled.prepare(1);  // a smaller instance lives in the same workspace
+  EXPECT_EQ(compiled.workspace_bytes(), 2u * 4 * 1024 * sizeof(float));
+}
+
+TEST(CompiledGraphTest, ReplayAllocatesNothing) {
+  OnDevice device(true);
+  device.compiled->prepare(7);
+  const size_t before = device.fixture.queue()->pool_bytes();
+  for (int i = 0; i < 500; ++i) device.compiled->run(7);
+  device.fixture.queue()->finish();
+  EXPECT_EQ(device.fixture.queue()->pool_bytes(), before);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace netcl

@@ -1,0 +1,92 @@
+// Who computes an op: pins, reasons, and what is said when nobody can.
+#include "core/runtime/kernel_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/ops/op.h"
+#include "tests/ops/device_fixture.h"
+
+namespace netcl {
+namespace testing {
+namespace {
+
+class KernelChoiceTest : public ::testing::Test {
+ protected:
+  KernelQuestion question() const { return {row, in, out, attrs}; }
+  std::string error_of(KernelChoice* choice) {
+    try {
+      choice->recipe(shared_device().device(), question());
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kPlugin);
+      return e.message();
+    }
+    return "no error";
+  }
+
+  const OpRow& row = find_op("matmul");
+  std::vector<TensorDesc> in = {{DType::kF32, {33, 17}}, {DType::kF32, {17, 21}}};
+  std::vector<TensorDesc> out = {{DType::kF32, {33, 21}}};
+  Attrs attrs = complete_attrs(row, {});
+};
+
+TEST_F(KernelChoiceTest, AnswersAreFrozenAndListed) {
+  DeviceFixture& f = shared_device();
+  KernelChoice choice(f.plugins(), {});
+  const auto first = choice.recipe(f.device(), question());
+  EXPECT_EQ(choice.recipe(f.device(), question()), first);
+  EXPECT_EQ(choice.chosen(),
+            std::vector<std::string>{"matmul: " + first->plugin + "/" + first->variant});
+}
+
+TEST_F(KernelChoiceTest, EveryVariantCanBePinned) {
+  DeviceFixture& f = shared_device();
+  const std::vector<KernelPin> variants = f.variants(question());
+  EXPECT_GE(variants.size(), 2u);
+  for (const KernelPin& pin : variants) {
+    KernelChoice choice = KernelChoice(f.plugins(), {{"matmul", pin}});
+    const auto recipe = choice.recipe(f.device(), question());
+    EXPECT_EQ(recipe->plugin, pin.plugin);
+    EXPECT_EQ(recipe->variant, pin.variant);
+  }
+}
+
+TEST_F(KernelChoiceTest, WhyNamesTheChosen) {
+  DeviceFixture& f = shared_device();
+  KernelChoice choice(f.plugins(), {});
+  const auto verdicts = choice.why(f.device(), question());
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].verdict, "chosen");
+  EXPECT_EQ(verdicts[0].variant, choice.recipe(f.device(), question())->variant);
+  EXPECT_NE(verdicts[0].reason.find("specificity"), std::string::npos);
+}
+
+TEST_F(KernelChoiceTest, APinThatCannotBeKeptIsAnError) {
+  KernelChoice absent_variant(shared_device().plugins(), {{"matmul", {"generic", "absent"}}});
+  EXPECT_NE(error_of(&absent_variant).find("no variant \"absent\""), std::string::npos);
+  KernelChoice absent_plugin(shared_device().plugins(), {{"matmul", {"absent", ""}}});
+  EXPECT_NE(error_of(&absent_plugin).find("generic: the op is pinned to absent"),
+            std::string::npos);
+  const auto verdicts = absent_plugin.why(shared_device().device(), question());
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].verdict, "declined");
+}
+
+TEST_F(KernelChoiceTest, WithoutAKernelSetTheMessageSaysWhatToDo) {
+  PluginOptions options;
+  options.only = {"nothing"};
+  PluginHost none(options, {shared_device().device().info()}, Logger());
+  KernelChoice choice(none, {});
+  const std::string message = error_of(&choice);
+  EXPECT_NE(message.find("no kernel set computes matmul(f32[33,17], f32[17,21]) on " +
+                         shared_device().device().info().selector),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message.find("plugins list"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace netcl
