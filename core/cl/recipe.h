@@ -52,16 +52,11 @@ class Executable {
   size_t num_launches() const { return launches_.size(); }
   const Recipe& recipe() const { return *recipe_; }
 
-<<<<<<< HEAD
-  // Sets every argument, and keeps the buffers alive: OpenCL's kernels hold no reference to them.
-  // `scratch` has one buffer per recipe.scratch_bytes.
-=======
   // Sets every buffer argument. `scratch` has one buffer per recipe.scratch_bytes. The caller keeps
   // the buffers alive while the kernels may run: an OpenCL kernel does not. Errors: kDevice, naming
   // the kernel.
   void bind(const cl_mem* in, const cl_mem* out, const cl_mem* scratch);
   // The same, and keeps the buffers until the next bind.
->>>>>>> main
   void bind(const std::vector<cl::Buffer>& in, const std::vector<cl::Buffer>& out,
             const std::vector<cl::Buffer>& scratch);
   // Enqueues the launches in order; `last`, if given, receives the event of the last one (none
@@ -81,11 +76,7 @@ class Executable {
   };
   std::shared_ptr<const Recipe> recipe_;
   std::vector<Bound> launches_;
-<<<<<<< HEAD
-  std::vector<cl::Buffer> buffers_;  // what the kernels' arguments refer to
-=======
   std::vector<cl::Buffer> buffers_;  // kept by bind
->>>>>>> main
 };
 
 }  // namespace netcl

@@ -16,7 +16,7 @@
 namespace netcl::segment_layout {
 
 constexpr uint64_t kMagic = 0x314745534c43544eull;  // "NTCLSEG1"
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 1;
 constexpr uint32_t kFlightEvents = 64;
 constexpr uint32_t kHeapEntries = 1024;
 constexpr size_t kLine = 64;
@@ -25,15 +25,6 @@ constexpr int kReadAttempts = 100'000;  // far beyond any writer that does somet
 static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(std::atomic<uint64_t>) == 8,
               "shared counters need plain 64-bit words");
 
-<<<<<<< HEAD
-// N bytes that one writer changes and others read. Two copies: the writer fills the one that is not
-// shown, then shows it by counting `version` up. A reader never waits for a writer that is stopped or
-// dead; it reads again only if a newer text was shown meanwhile.
-template <size_t N>
-struct SharedBytes {
-  static_assert(N % 8 == 0, "whole words");
-  std::atomic<uint64_t> version;  // copy version % 2 is shown
-=======
 // N bytes that one writer changes and others read. The writer fills the copy that nobody is shown and
 // then publishes it, so a writer that is slow or dies in the middle leaves the last whole text. A
 // reader tries again only if a new text was published while it read.
@@ -41,38 +32,24 @@ template <size_t N>
 struct SharedBytes {
   static_assert(N % 8 == 0, "whole words");
   std::atomic<uint64_t> version;  // copies[version % 2] is the published one
->>>>>>> main
   std::atomic<uint64_t> copies[2][N / 8];
 
   void store(const void* bytes, size_t size) {
     uint64_t buffer[N / 8] = {};
     std::memcpy(buffer, bytes, std::min(size, N));
     const uint64_t next = version.load(std::memory_order_relaxed) + 1;
-<<<<<<< HEAD
-    // Release and acquire at every word: who sees a word of the next but one text sees that the
-    // next one was shown.
-=======
     // Release and acquire at every word: who sees a word of the version after `before` + 1 sees that
     // `before` is no longer the published one.
->>>>>>> main
     for (size_t i = 0; i < N / 8; ++i) copies[next % 2][i].store(buffer[i], std::memory_order_release);
     version.store(next, std::memory_order_release);
   }
   void load(void* bytes) const {
     uint64_t buffer[N / 8];
-<<<<<<< HEAD
-    uint64_t shown;
-    do {
-      shown = version.load(std::memory_order_acquire);
-      for (size_t i = 0; i < N / 8; ++i) buffer[i] = copies[shown % 2][i].load(std::memory_order_acquire);
-    } while (shown != version.load(std::memory_order_relaxed));
-=======
     for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
       const uint64_t before = version.load(std::memory_order_acquire);
       for (size_t i = 0; i < N / 8; ++i) buffer[i] = copies[before % 2][i].load(std::memory_order_acquire);
       if (before == version.load(std::memory_order_relaxed)) break;
     }
->>>>>>> main
     std::memcpy(bytes, buffer, N);
   }
   void store_text(std::string_view text) { store(text.data(), std::min(text.size(), N - 1)); }
