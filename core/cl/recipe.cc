@@ -130,8 +130,6 @@ Executable::Executable(Device& device, const Recipe& recipe) : recipe_(std::make
     });
     launches_.push_back(std::move(bound));
   }
-  buffers_.clear();
-  for (const auto* list : {&in, &out, &scratch}) buffers_.insert(buffers_.end(), list->begin(), list->end());
 }
 
 void Executable::bind(const cl_mem* in, const cl_mem* out, const cl_mem* scratch) {

@@ -50,15 +50,15 @@ TEST(ShardPlanTest, WeightsAreShares) {
 
 TEST(ShardPlanTest, OnlyAutoAdapts) {
   ShardPlan even("even", 2), given("3,1", 2), single("auto", 1);
-  EXPECT_FALSE(even.adapt({1, 9}));
-  EXPECT_FALSE(given.adapt({1, 9}));
-  EXPECT_FALSE(single.adapt({1}));
+  EXPECT_FALSE(even.adapt({1, 9}, ShardPlan::kFirstChange));
+  EXPECT_FALSE(given.adapt({1, 9}, ShardPlan::kFirstChange));
+  EXPECT_FALSE(single.adapt({1}, ShardPlan::kFirstChange));
   EXPECT_EQ(even.weights(), (std::vector<double>{0.5, 0.5}));
 }
 
 TEST(ShardPlanTest, AdaptsToEqualFinishTimes) {
   ShardPlan plan("auto", 2);
-  EXPECT_TRUE(plan.adapt({1e-3, 3e-3}));
+  EXPECT_TRUE(plan.adapt({1e-3, 3e-3}, ShardPlan::kFirstChange));
   EXPECT_NEAR(plan.weights()[0], 0.75, 1e-12);
   EXPECT_NEAR(plan.weights()[1], 0.25, 1e-12);
   EXPECT_EQ(plan.counts(64), (std::vector<int64_t>{48, 16}));
@@ -66,15 +66,22 @@ TEST(ShardPlanTest, AdaptsToEqualFinishTimes) {
 
 TEST(ShardPlanTest, ASmallGainChangesNothing) {
   ShardPlan plan("auto", 2);
-  EXPECT_FALSE(plan.adapt({1.00, 1.05}));  // would gain 2.4 %
+  EXPECT_FALSE(plan.adapt({1.00, 1.05}, ShardPlan::kFirstChange));  // would gain 2.4 %
   EXPECT_EQ(plan.weights(), (std::vector<double>{0.5, 0.5}));
-  EXPECT_TRUE(plan.adapt({1.00, 1.10}));  // 4.8 %
+  EXPECT_TRUE(plan.adapt({1.00, 1.10}, ShardPlan::kFirstChange));  // 4.8 %
+}
+
+TEST(ShardPlanTest, AShareChangesByAtMostTheGivenFactor) {
+  ShardPlan plan("auto", 2);
+  EXPECT_TRUE(plan.adapt({1, 9}, ShardPlan::kMaxChange));
+  EXPECT_NEAR(plan.weights()[0], 0.6, 1e-12);
+  EXPECT_NEAR(plan.weights()[1], 0.4, 1e-12);
 }
 
 TEST(ShardPlanTest, ARankThatWasNotMeasuredKeepsItsWeight) {
   ShardPlan plan("auto", 4);
-  EXPECT_FALSE(plan.adapt({0, 0, 0, 0}));
-  EXPECT_TRUE(plan.adapt({1, 0, 2, 0}));
+  EXPECT_FALSE(plan.adapt({0, 0, 0, 0}, ShardPlan::kFirstChange));
+  EXPECT_TRUE(plan.adapt({1, 0, 2, 0}, ShardPlan::kFirstChange));
   EXPECT_NEAR(plan.weights()[0], 1.0 / 3, 1e-12);
   EXPECT_NEAR(plan.weights()[1], 0.25, 1e-12);
   EXPECT_NEAR(plan.weights()[2], 1.0 / 6, 1e-12);

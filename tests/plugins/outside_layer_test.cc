@@ -137,9 +137,9 @@ TEST_F(OutsideLayerTest, TrainsWithItsOwnParameter) {
   trainer.prepare();
   replica.initialise(1);
   EXPECT_FLOAT_EQ(replica.read_parameters()[static_cast<size_t>(gain.offset)], 1.7159f);
-  const Sums before = trainer.evaluate(data);
+  const Sums before = trainer.evaluate(data).value();
   EXPECT_EQ(trainer.run(), StopReason::kFinished);
-  const Sums after = trainer.evaluate(data);
+  const Sums after = trainer.evaluate(data).value();
   EXPECT_LT(after.loss(), 0.3 * before.loss());
   EXPECT_GT(after.accuracy(), 0.95);
   // Its gradient reached the layer's own parameter.
