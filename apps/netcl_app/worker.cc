@@ -84,7 +84,7 @@ class Worker {
     read_start();
     Trainer trainer(trainer_options(), *replica_, group_, ShardPlan(job_.shard, job_.n_ranks), train_,
                     test_ ? &*test_ : nullptr, hooks());
-    trainer.prepare();  // runs every kernel once, on whatever the memory holds
+    trainer.prepare();
     start_values();
     if (job_.mode == "eval") return evaluate(trainer);
     ready(trainer);

@@ -58,10 +58,15 @@ void Replica::clear_gradients() {
 void Replica::warm_up(int64_t rows) {
   with_cl_errors("clearing the labels",
                  [&] { queue_->cl().enqueueFillBuffer(labels_->buffer(), cl_int{0}, 0, labels_->size_bytes()); });
+  const std::vector<float> parameters = read_parameters();
+  std::vector<std::vector<float>> states;
+  for (size_t i = 0; i < states_.size(); ++i) states.push_back(read_state(i));
   forward_backward(rows, {});
   evaluate(rows);
   update(1, 0);
   clear_gradients();
+  write_parameters(parameters);
+  for (size_t i = 0; i < states_.size(); ++i) write_state(i, states[i]);
   queue_->finish();
 }
 

@@ -36,7 +36,7 @@ class Replica {
 
   // Prepares the kernels of a shard size, so that no step pays for it. Errors: kDevice, kPlugin.
   void prepare_train(int64_t rows) { train_.prepare(rows); }
-  // Runs all three graphs once on undefined values and clears the gradients; waits.
+  // Runs all three graphs once, on whatever was staged last; parameters and state stay as they are.
   void warm_up(int64_t rows);
 
   // Copies a shard to the device; x and labels must stay valid until the returned event.

@@ -98,7 +98,7 @@ class Trainer {
           const Dataset* test, TrainerHooks hooks);
 
   // Prepares all kernels that training and evaluation need, and launches each once. The replica's
-  // values are undefined afterwards: initialise or load them next.
+  // parameters and state stay as they are.
   void prepare();
   // Runs until the end. Errors: kTraining for a loss that is no number (names the step) or a lost
   // peer; kDevice.

@@ -62,7 +62,8 @@ TEST_F(RunDirTest, WritesConfigEnvironmentAndMetrics) {
 
   EXPECT_EQ(message_of([&] { RunDir::open(run.path()); }),
             run.path().string() +
-                ": holds a run already; choose another directory, or go on with it (--resume)");
+                ": holds a run already; choose another directory with --out, or go on with it: --resume " +
+                run.path().string());
   RunDir again = RunDir::open(run.path(), /*resume=*/true);
   again.append_metrics({{"step", 3}});
   EXPECT_EQ(read_file(run.path() / "metrics.jsonl", ErrorCode::kInternal),
@@ -87,7 +88,7 @@ TEST_F(RunDirTest, FullDiskIsAnErrorThatNamesTheFile) {
       message_of([&] {
         run.append_metrics({{"step", 1}});
       }),
-      (root_ / "out" / "metrics.jsonl").string() + ": cannot be written: No space left on device");
+      (root_ / "out" / "metrics.jsonl").string() + ": cannot be written: No space left on device; free some space, then go on with --resume");
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST_F(KernelChoiceTest, WithoutAKernelSetTheMessageSaysWhatToDo) {
                          shared_device().device().info().selector),
             std::string::npos)
       << message;
-  EXPECT_NE(message.find("plugins list"), std::string::npos) << message;
+  EXPECT_NE(message.find("No plugin was found in"), std::string::npos) << message;
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ TEST_F(ManifestTest, RefusesWrongMembers) {
       {"library_text", set("library", R"({"linux-x86_64": "plugin.json"})"), "NPL-03", {"not a shared object"}},
       {"sha256_list", set("sha256", "[]"), "NPL-01", {"\"sha256\" must be an object"}},
       {"sha256_wrong", set("sha256", R"({"libprobe.so": "00"})"), "NPL-06", {"libprobe.so", "its SHA-256 is", "says 00"}},
-      {"sha256_absent", set("sha256", R"({"gone.cl": "00"})"), "NPL-06", {"gone.cl", "cannot be read"}},
+      {"sha256_absent", set("sha256", R"({"gone.cl": "00"})"), "NPL-06", {"gone.cl", "is missing"}},
       {"abi_newer_minor", set("abi", R"({"major": 0, "minor": 2})"), "NPL-04", {"boundary 0.2", "has 0.1", "the plugin is newer: update netcl"}},
       {"abi_older_minor", set("abi", R"({"major": 0, "minor": 0})"), "NPL-04", {"boundary 0.0", "has 0.1", "the plugin is older: rebuild it"}},
       {"abi_newer_major", set("abi", R"({"major": 1, "minor": 0})"), "NPL-04", {"boundary 1.0", "has 0.1", "the plugin is newer"}},
