@@ -15,7 +15,7 @@ std::vector<Tensor> Eager::launch(PreparedOp& prepared, const std::vector<Tensor
   for (const Tensor& t : in) in_.push_back(t.buffer()());
   std::vector<Tensor> results;
   results.reserve(prepared.out.size());
-  for (const TensorDesc& desc : prepared.out) {
+  for (const auto& desc : prepared.out) {
     results.emplace_back(queue_, desc, prepared.op.name);
     out_.push_back(results.back().buffer()());
   }

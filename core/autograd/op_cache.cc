@@ -43,11 +43,14 @@ uint64_t hash_of(const OpRow& op, const std::vector<Tensor>& in, const Attrs& at
 
 bool answers(const PreparedOp& prepared, const OpRow& op, const std::vector<Tensor>& in,
              const std::vector<TensorDesc>& out, const Attrs& attrs) {
-  if (&prepared.op != &op || prepared.in.size() != in.size()) return false;
+  if (&prepared.op != &op || prepared.in.size() != in.size() || prepared.out.size() != out.size()) return false;
   for (size_t i = 0; i < in.size(); ++i) {
     if (!(prepared.in[i] == in[i].desc())) return false;
   }
-  return prepared.out == out && prepared.attrs == attrs;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!(*prepared.out[i] == out[i])) return false;
+  }
+  return prepared.attrs == attrs;
 }
 
 }  // namespace
@@ -61,8 +64,10 @@ PreparedOp& OpCache::get(KernelProvider& kernels, Device& device, const OpRow& o
   std::vector<TensorDesc> descs;
   for (const Tensor& t : in) descs.push_back(t.desc());
   const auto recipe = kernels.recipe(device, {op, descs, out, attrs});
+  std::vector<std::shared_ptr<const TensorDesc>> results;
+  for (const TensorDesc& desc : out) results.push_back(std::make_shared<const TensorDesc>(desc));
   std::unique_ptr<PreparedOp> prepared(
-      new PreparedOp{op, std::move(descs), out, attrs, Executable(device, *recipe)});
+      new PreparedOp{op, std::move(descs), std::move(results), attrs, Executable(device, *recipe)});
   return *ops_.emplace(hash, std::move(prepared))->second;
 }
 

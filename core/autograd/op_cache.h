@@ -19,7 +19,8 @@ namespace netcl {
 // One op with concrete descriptions on one device.
 struct PreparedOp {
   const OpRow& op;
-  const std::vector<TensorDesc> in, out;
+  const std::vector<TensorDesc> in;
+  const std::vector<std::shared_ptr<const TensorDesc>> out;  // shared with the tensors that it makes
   const Attrs attrs;
   Executable executable;
 };

@@ -18,6 +18,8 @@ class Tensor {
   Tensor() = default;
   // Uninitialised memory on the queue's device. Errors: kDevice.
   Tensor(std::shared_ptr<Queue> queue, TensorDesc desc, const std::string& what = "a tensor");
+  // The same with a description that is shared with others.
+  Tensor(std::shared_ptr<Queue> queue, std::shared_ptr<const TensorDesc> desc, const std::string& what);
   // The same memory under another description of equal size.
   Tensor(const Tensor& base, TensorDesc desc);
 
@@ -25,8 +27,8 @@ class Tensor {
   static Tensor from_host(std::shared_ptr<Queue> queue, TensorDesc desc, const void* bytes);
   static Tensor from_floats(std::shared_ptr<Queue> queue, Shape shape, const std::vector<float>& values);
 
-  const TensorDesc& desc() const { return desc_; }
-  const Shape& shape() const { return desc_.shape; }
+  const TensorDesc& desc() const { return *desc_; }
+  const Shape& shape() const { return desc_->shape; }
   const cl::Buffer& buffer() const { return storage_->buffer(); }
   const std::shared_ptr<Queue>& queue() const { return queue_; }
 
@@ -47,7 +49,7 @@ class Tensor {
 
  private:
   std::shared_ptr<Queue> queue_;
-  TensorDesc desc_;
+  std::shared_ptr<const TensorDesc> desc_ = std::make_shared<TensorDesc>();  // shared: copies are cheap
   std::shared_ptr<Storage> storage_;
 };
 
