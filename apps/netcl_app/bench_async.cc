@@ -44,7 +44,8 @@ Tensor filled(BenchDevice& device, float value) {
 }
 
 bool all_equal(const std::vector<float>& values, double wanted) {
-  return std::all_of(values.begin(), values.end(), [&](float v) { return v == static_cast<float>(wanted); });
+  return std::all_of(values.begin(), values.end(),
+                     [&](float v) { return v == static_cast<float>(wanted); });
 }
 
 // Element i of a matrix of small numbers without a pattern, the same in every run.
@@ -60,7 +61,8 @@ struct Product {
 
 Product make_product(int64_t n) {
   const auto size = static_cast<size_t>(n);
-  Product out{std::vector<float>(size * size), std::vector<float>(size * size), std::vector<double>(size * size)};
+  Product out{std::vector<float>(size * size), std::vector<float>(size * size),
+              std::vector<double>(size * size)};
   for (size_t i = 0; i < size * size; ++i) {
     out.a[i] = element(static_cast<int64_t>(i), 1);
     out.b[i] = element(static_cast<int64_t>(i), 2);
@@ -138,9 +140,11 @@ class ProductLoad {
       a_ = Tensor::from_floats(device.queue(), {size_, size_}, product_.a);
       b_ = Tensor::from_floats(device.queue(), {size_, size_}, product_.b);
       device_.multiply(a_, b_).wait_to_read();  // builds the kernel
-      product_s_ = INFINITY;  // the least of a few: what else the machine does must not change the shares
+      product_s_ =
+          INFINITY;  // the least of a few: what else the machine does must not change the shares
       for (int i = 0; i < 7; ++i) {
-        product_s_ = std::min(product_s_, seconds_of([&] { device_.multiply(a_, b_).wait_to_read(); }));
+        product_s_ =
+            std::min(product_s_, seconds_of([&] { device_.multiply(a_, b_).wait_to_read(); }));
       }
       if (product_s_ >= kLongEnough) break;
     }
@@ -154,7 +158,9 @@ class ProductLoad {
     with_cl_errors("flushing a queue", [&] { device_.queue()->cl().flush(); });
   }
   void wait() { device_.queue()->finish(); }
-  bool correct() const { return max_rel_err(last_.to_floats(), product_.c) <= tolerance(last_.shape()[0]); }
+  bool correct() const {
+    return max_rel_err(last_.to_floats(), product_.c) <= tolerance(last_.shape()[0]);
+  }
 
  private:
   BenchDevice& device_;
@@ -202,7 +208,8 @@ Json bench_increments(BenchDevice& device, const AsyncBenchOptions& options) {
   run(false);  // builds the kernels
   raw.run(count, false);
   std::vector<double> async, sync, raw_async, raw_sync;
-  for (int i = 0; i < options.repeats; ++i) {  // side by side, so that a busy machine slows all alike
+  for (int i = 0; i < options.repeats;
+       ++i) {  // side by side, so that a busy machine slows all alike
     async.push_back(run(false));
     raw_async.push_back(raw.run(count, false));
     correct = correct && raw.holds(count);

@@ -39,14 +39,14 @@ class BenchDevice {
 
 struct AsyncBenchOptions {
   int repeats = 7;
-  int increments = 10'000;    // of a tensor of 1,024 elements
+  int increments = 10'000;  // of a tensor of 1,024 elements
   int64_t matrix_size = 1000;
   int bounded_ops = 1'000'000;
 };
 
-// Chained increments: enqueued and waited for once, with a wait after each, and as a bare OpenCL loop
-// in place whose arguments are set once, both ways. Keys: count, async_s, sync_s, ratio (sync / async),
-// raw_async_s, raw_sync_s, raw_ratio (async / raw_async), correct.
+// Chained increments: enqueued and waited for once, with a wait after each, and as a bare OpenCL
+// loop in place whose arguments are set once, both ways. Keys: count, async_s, sync_s, ratio (sync
+// / async), raw_async_s, raw_sync_s, raw_ratio (async / raw_async), correct.
 Json bench_increments(BenchDevice& device, const AsyncBenchOptions& options);
 
 // One square product. Keys: size, enqueue_s (until the host goes on), finish_s (until it is done),
@@ -58,8 +58,8 @@ Json bench_matmul(BenchDevice& device, const AsyncBenchOptions& options);
 Json bench_read(BenchDevice& device, const AsyncBenchOptions& options);
 
 // Independent products on two devices, the work of each made to take about as long as the other's:
-// with a barrier between (first, wait, second, wait), and both enqueued before the waits. Keys: devices,
-// products, serial_s, parallel_s, ratio (serial / parallel), correct.
+// with a barrier between (first, wait, second, wait), and both enqueued before the waits. Keys:
+// devices, products, serial_s, parallel_s, ratio (serial / parallel), correct.
 Json bench_two_devices(BenchDevice& first, BenchDevice& second, const AsyncBenchOptions& options);
 
 // Ops enqueued as fast as the host can. Keys: ops, seconds, pool_bytes (device memory held at the

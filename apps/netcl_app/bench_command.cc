@@ -35,13 +35,15 @@ Places find_places(const std::string& selectors) {
     }
     fail(ErrorCode::kInternal, "device ", place.label(), " was resolved but not found");
   };
-  NETCL_CHECK(places.size() <= 2, ErrorCode::kUsage, "--device ", selectors, ": names ", places.size(),
+  NETCL_CHECK(places.size() <= 2, ErrorCode::kUsage, "--device ", selectors, ": names ",
+              places.size(),
               " devices or shares; expected one or two, such as cpu:0/2 or gpu:0,cpu:0");
   Places out{device_of(places[0]), {}};
   const DeviceInfo& first = places[0].device;
   if (places.size() == 2 && places[0].share_count == 1) {
     out.pair = {out.whole, device_of(places[1])};
-  } else if (places.size() == 2 || (first.type == "cpu" && first.compute_units > 1 && first.compute_units % 2 == 0)) {
+  } else if (places.size() == 2 ||
+             (first.type == "cpu" && first.compute_units > 1 && first.compute_units % 2 == 0)) {
     out.pair = divide_device(out.whole, 2);
   }
   return out;
@@ -76,7 +78,8 @@ void print(const Json& result) {
   for (const auto& [name, values] : result.items()) {
     std::cout << std::left << std::setw(12) << name;
     if (values.is_object()) {
-      for (const auto& [key, value] : values.items()) std::cout << "  " << key << " " << value.dump();
+      for (const auto& [key, value] : values.items())
+        std::cout << "  " << key << " " << value.dump();
     } else {
       std::cout << "  " << (values.is_null() ? "one device only" : values.get<std::string>());
     }
@@ -86,14 +89,14 @@ void print(const Json& result) {
 
 void check_results(const Json& result) {
   for (const auto& [name, values] : result.items()) {
-    NETCL_CHECK(!values.is_object() || values.value("correct", true), ErrorCode::kDevice, "bench async: ", name,
-                " gave a wrong result: ", values.dump());
+    NETCL_CHECK(!values.is_object() || values.value("correct", true), ErrorCode::kDevice,
+                "bench async: ", name, " gave a wrong result: ", values.dump());
   }
   const Json& matmul = result["matmul"];
   const double allowed = 1e-7 * matmul["size"].get<double>();
   NETCL_CHECK(matmul["max_rel_err"].get<double>() <= allowed, ErrorCode::kDevice,
-              "bench async: the product is wrong by ", matmul["max_rel_err"].dump(), " of its largest element; allowed is ",
-              allowed);
+              "bench async: the product is wrong by ", matmul["max_rel_err"].dump(),
+              " of its largest element; allowed is ", allowed);
 }
 
 int run_async(const AsyncOptions& options) {
@@ -113,12 +116,14 @@ void add_bench_command(CLI::App& app, Run& run) {
   CLI::App* bench = app.add_subcommand("bench", "Measure devices; every result is checked");
   bench->require_subcommand(1);
   auto options = std::make_shared<AsyncOptions>();
-  CLI::App* command = bench->add_subcommand(
-      "async", "Increments with and without waits, a product, a read ahead of later work, a million ops, two devices");
+  CLI::App* command = bench->add_subcommand("async",
+                                            "Increments with and without waits, a product, a read "
+                                            "ahead of later work, a million ops, two devices");
   command->footer("Example: netcl-app bench async --device cpu:0/2 --json");
   add_common(*command, options->common);
   add_kernels(*command, options->common);
-  command->add_option("--device", options->device, "One device, one shared as cpu:0/2, or two")->capture_default_str();
+  command->add_option("--device", options->device, "One device, one shared as cpu:0/2, or two")
+      ->capture_default_str();
   command->add_option("--repeats", options->bench.repeats, "Runs of which the median counts")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
@@ -128,7 +133,9 @@ void add_bench_command(CLI::App& app, Run& run) {
   command->add_option("--size", options->bench.matrix_size, "Rows and columns of the product")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  command->add_option("--ops", options->bench.bounded_ops, "Ops enqueued without a wait (counted exactly up to 2^24)")
+  command
+      ->add_option("--ops", options->bench.bounded_ops,
+                   "Ops enqueued without a wait (counted exactly up to 2^24)")
       ->check(CLI::Range(10, 1 << 24))
       ->capture_default_str();
   command->callback([options, &run] { run = [options] { return run_async(*options); }; });

@@ -15,13 +15,17 @@ namespace {
 constexpr const char* kFormat = "netcl-checkpoint/1";
 constexpr size_t kMostDifferences = 12;
 
-std::string state_key(const std::string& state, const std::string& slot) { return "optimizer." + state + "." + slot; }
+std::string state_key(const std::string& state, const std::string& slot) {
+  return "optimizer." + state + "." + slot;
+}
 
-NamedTensor cut(const std::string& name, const ArenaLayout::Entry& entry, const std::vector<float>& arena) {
+NamedTensor cut(const std::string& name, const ArenaLayout::Entry& entry,
+                const std::vector<float>& arena) {
   NamedTensor out;
   out.name = name;
   out.shape = entry.desc.shape;
-  out.bytes.assign(reinterpret_cast<const char*>(arena.data() + entry.offset), entry.desc.size_bytes());
+  out.bytes.assign(reinterpret_cast<const char*>(arena.data() + entry.offset),
+                   entry.desc.size_bytes());
   return out;
 }
 
@@ -33,7 +37,8 @@ std::vector<std::string> differences(const StepGraphs& graphs, const Safetensors
     if (tensor == nullptr) {
       out.push_back("the file lacks " + slot.name + " " + slot.desc.str());
     } else if (!(tensor->desc() == slot.desc)) {
-      out.push_back(slot.name + " is " + tensor->desc().str() + " in the file and " + slot.desc.str() + " in the model");
+      out.push_back(slot.name + " is " + tensor->desc().str() + " in the file and " +
+                    slot.desc.str() + " in the model");
     }
   }
   for (const NamedTensor& tensor : file.tensors) {
@@ -45,14 +50,14 @@ std::vector<std::string> differences(const StepGraphs& graphs, const Safetensors
   return out;
 }
 
-std::vector<float> arena_of(const StepGraphs& graphs, const Safetensors& file, const std::string& state,
-                            const std::string& name) {
+std::vector<float> arena_of(const StepGraphs& graphs, const Safetensors& file,
+                            const std::string& state, const std::string& name) {
   std::vector<float> arena(static_cast<size_t>(graphs.parameters.num_floats()), 0.0f);
   for (const ArenaLayout::Entry& entry : graphs.parameters.entries()) {
     const std::string key = state.empty() ? entry.name : state_key(state, entry.name);
     const NamedTensor* tensor = file.find(key);
-    NETCL_CHECK(tensor != nullptr && tensor->desc() == entry.desc, ErrorCode::kCheckpoint, name, ": ", key,
-                tensor == nullptr ? " is missing" : " has another shape than the model",
+    NETCL_CHECK(tensor != nullptr && tensor->desc() == entry.desc, ErrorCode::kCheckpoint, name,
+                ": ", key, tensor == nullptr ? " is missing" : " has another shape than the model",
                 "; it was written with another optimizer or model");
     std::memcpy(arena.data() + entry.offset, tensor->bytes.data(), tensor->bytes.size());
   }
@@ -64,14 +69,17 @@ std::vector<float> arena_of(const StepGraphs& graphs, const Safetensors& file, c
 fs::path find_checkpoint(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
-    for (const fs::path& candidate : {path / "checkpoints" / "last.safetensors", path / "last.safetensors"}) {
+    for (const fs::path& candidate :
+         {path / "checkpoints" / "last.safetensors", path / "last.safetensors"}) {
       if (fs::exists(candidate, error)) return candidate;
     }
     fail(ErrorCode::kCheckpoint, path.string(),
-         ": there is no checkpoint (checkpoints/last.safetensors) in it; expected a run that has finished an epoch or "
+         ": there is no checkpoint (checkpoints/last.safetensors) in it; expected a run that has "
+         "finished an epoch or "
          "was interrupted after a step");
   }
-  NETCL_CHECK(fs::exists(path, error), ErrorCode::kCheckpoint, path.string(), ": there is no such checkpoint");
+  NETCL_CHECK(fs::exists(path, error), ErrorCode::kCheckpoint, path.string(),
+              ": there is no such checkpoint");
   return path;
 }
 
@@ -80,8 +88,10 @@ Checkpoint read_checkpoint(const fs::path& path) {
   Checkpoint out;
   out.tensors = read_safetensors(file);
   const auto format = out.tensors.metadata.find("format");
-  NETCL_CHECK(format != out.tensors.metadata.end() && format->second == kFormat, ErrorCode::kCheckpoint, file.string(),
-              ": it is a safetensors file, but no checkpoint of netcl (metadata \"format\": \"", kFormat, "\")");
+  NETCL_CHECK(format != out.tensors.metadata.end() && format->second == kFormat,
+              ErrorCode::kCheckpoint, file.string(),
+              ": it is a safetensors file, but no checkpoint of netcl (metadata \"format\": \"",
+              kFormat, "\")");
   try {
     out.state = Json::parse(out.tensors.metadata.at("state"));
     for (const char* key : {"config", "step", "epoch"}) out.state.at(key);
@@ -102,8 +112,9 @@ std::vector<std::string> model_differences(const Json& was, const Json& is) {
     const Json::json_pointer pointer(path);
     std::string key = "model" + path;
     std::replace(key.begin(), key.end(), '/', '.');
-    out.push_back(str_cat(key, was.contains(pointer) ? " was " + was.at(pointer).dump() : " was not there",
-                          change.contains("value") ? ", now " + change["value"].dump() : ", now gone"));
+    out.push_back(
+        str_cat(key, was.contains(pointer) ? " was " + was.at(pointer).dump() : " was not there",
+                change.contains("value") ? ", now " + change["value"].dump() : ", now gone"));
     if (out.size() == kMostDifferences) break;
   }
   return out;
@@ -111,7 +122,8 @@ std::vector<std::string> model_differences(const Json& was, const Json& is) {
 
 }  // namespace
 
-void check_resumable(const Checkpoint& checkpoint, const Json& config, int64_t samples, const std::string& name) {
+void check_resumable(const Checkpoint& checkpoint, const Json& config, int64_t samples,
+                     const std::string& name) {
   const Json& before = checkpoint.state.at("config");
   std::vector<std::string> lines;
   for (const char* path : {"/batch_size", "/optimizer/type", "/loss", "/seed"}) {
@@ -122,11 +134,14 @@ void check_resumable(const Checkpoint& checkpoint, const Json& config, int64_t s
     std::replace(key.begin(), key.end(), '/', '.');
     lines.push_back(str_cat(key, " was ", was.dump(), ", now ", is.dump()));
   }
-  for (std::string& line : model_differences(before.at("model"), config.at("model"))) lines.push_back(std::move(line));
+  for (std::string& line : model_differences(before.at("model"), config.at("model")))
+    lines.push_back(std::move(line));
   const int64_t samples_before = checkpoint.state.value("samples", samples);
-  if (samples_before != samples) lines.push_back(str_cat("training samples were ", samples_before, ", now ", samples));
-  NETCL_CHECK(lines.empty(), ErrorCode::kCheckpoint, name, ": the run cannot go on with this configuration: ",
-              join(lines, "; "), ". Give the values that it was trained with, or start a new run without --resume");
+  if (samples_before != samples)
+    lines.push_back(str_cat("training samples were ", samples_before, ", now ", samples));
+  NETCL_CHECK(lines.empty(), ErrorCode::kCheckpoint, name,
+              ": the run cannot go on with this configuration: ", join(lines, "; "),
+              ". Give the values that it was trained with, or start a new run without --resume");
 }
 
 Checkpoint take_checkpoint(Replica& replica, const Optimizer& optimizer, Json state) {
@@ -140,7 +155,8 @@ Checkpoint take_checkpoint(Replica& replica, const Optimizer& optimizer, Json st
   for (size_t i = 0; i < states.size(); ++i) {
     const std::vector<float> arena = replica.read_state(i);
     for (const Slot& slot : replica.graphs().slots) {
-      out.tensors.tensors.push_back(cut(state_key(states[i], slot.name), layout.find(slot.name), arena));
+      out.tensors.tensors.push_back(
+          cut(state_key(states[i], slot.name), layout.find(slot.name), arena));
     }
   }
   out.state = std::move(state);
@@ -150,17 +166,19 @@ Checkpoint take_checkpoint(Replica& replica, const Optimizer& optimizer, Json st
 
 void write_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
   write_safetensors(path.string() + ".safetensors", checkpoint.tensors);
-  write_file_atomic(path.string() + ".json", checkpoint.state.dump(2) + "\n", ErrorCode::kCheckpoint);
+  write_file_atomic(path.string() + ".json", checkpoint.state.dump(2) + "\n",
+                    ErrorCode::kCheckpoint);
 }
 
-void load_into(Replica& replica, const Optimizer& optimizer, const Checkpoint& checkpoint, bool with_state,
-               const std::string& name) {
+void load_into(Replica& replica, const Optimizer& optimizer, const Checkpoint& checkpoint,
+               bool with_state, const std::string& name) {
   const StepGraphs& graphs = replica.graphs();
   std::vector<std::string> lines = differences(graphs, checkpoint.tensors);
   const size_t count = lines.size();
   if (count > kMostDifferences) lines.resize(kMostDifferences);
   NETCL_CHECK(count == 0, ErrorCode::kCheckpoint, name, ": it belongs to another model; ", count,
-              count == 1 ? " difference: " : " differences: ", join(lines, "; "), count > kMostDifferences ? "; ..." : "",
+              count == 1 ? " difference: " : " differences: ", join(lines, "; "),
+              count > kMostDifferences ? "; ..." : "",
               ". Give the configuration with which it was trained, or another checkpoint");
   replica.write_parameters(arena_of(graphs, checkpoint.tensors, "", name));
   if (!with_state) return;

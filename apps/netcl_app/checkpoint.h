@@ -25,9 +25,10 @@ Checkpoint read_checkpoint(const std::filesystem::path& path);
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
 // Checks that a run with this configuration (resolved) and number of training samples can go on
-// from the checkpoint: the same model, loss, batch size, seed and kind of optimizer. Rates, schedule
-// and epochs may change. Errors: kCheckpoint, naming `name` and every difference.
-void check_resumable(const Checkpoint& checkpoint, const Json& config, int64_t samples, const std::string& name);
+// from the checkpoint: the same model, loss, batch size, seed and kind of optimizer. Rates,
+// schedule and epochs may change. Errors: kCheckpoint, naming `name` and every difference.
+void check_resumable(const Checkpoint& checkpoint, const Json& config, int64_t samples,
+                     const std::string& name);
 
 // Copies a replica's parameters and optimiser state into a checkpoint; waits for the device.
 Checkpoint take_checkpoint(Replica& replica, const Optimizer& optimizer, Json state);
@@ -36,8 +37,8 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
 
 // Loads the parameters (and, if `with_state`, the optimiser's state) into a replica.
 // Errors: kCheckpoint, listing every difference between the file and the model.
-void load_into(Replica& replica, const Optimizer& optimizer, const Checkpoint& checkpoint, bool with_state,
-               const std::string& name);
+void load_into(Replica& replica, const Optimizer& optimizer, const Checkpoint& checkpoint,
+               bool with_state, const std::string& name);
 
 }  // namespace netcl::app
 

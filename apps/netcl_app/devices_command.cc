@@ -52,12 +52,16 @@ int run_devices(const CommonOptions& options) {
     return 0;
   }
   for (const Json& row : rows) {
-    std::cout << row["selector"].get<std::string>() << "  " << row["name"].get<std::string>() << "\n"
-              << "    " << row["type"].get<std::string>() << " of vendor " << row["vendor"].get<std::string>() << ", "
-              << row["compute_units"] << " compute units, " << row["memory_bytes"].get<int64_t>() / (1 << 20)
+    std::cout << row["selector"].get<std::string>() << "  " << row["name"].get<std::string>()
+              << "\n"
+              << "    " << row["type"].get<std::string>() << " of vendor "
+              << row["vendor"].get<std::string>() << ", " << row["compute_units"]
+              << " compute units, " << row["memory_bytes"].get<int64_t>() / (1 << 20)
               << " MiB; also called " << row["also"].get<std::string>() << "\n"
-              << "    " << row["opencl"].get<std::string>() << ", driver " << row["driver"].get<std::string>()
-              << ", kernel sets: " << join(row["kernel_sets"].get<std::vector<std::string>>(), ", ") << "\n";
+              << "    " << row["opencl"].get<std::string>() << ", driver "
+              << row["driver"].get<std::string>()
+              << ", kernel sets: " << join(row["kernel_sets"].get<std::vector<std::string>>(), ", ")
+              << "\n";
   }
   return 0;
 }
@@ -66,7 +70,8 @@ int run_devices(const CommonOptions& options) {
 
 void add_devices_command(CLI::App& app, Run& run) {
   auto options = std::make_shared<CommonOptions>();
-  CLI::App* command = app.add_subcommand("devices", "List the OpenCL devices and the kernel sets that serve them");
+  CLI::App* command =
+      app.add_subcommand("devices", "List the OpenCL devices and the kernel sets that serve them");
   command->footer("Example: netcl-app devices --json");
   add_common(*command, *options);
   command->callback([options, &run] { run = [options] { return run_devices(*options); }; });

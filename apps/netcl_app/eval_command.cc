@@ -41,17 +41,19 @@ int run_eval(const EvalOptions& options) {
   job.resume = std::filesystem::absolute(file).string();
   const Dataset* test = data.test ? &*data.test : nullptr;
   Supervisor supervisor(places, job, data.train, test, [&](uint32_t, const Json& message) {
-    if (message.at("type") == "note") stderr_logger(options.quiet).warning(message.at("text").get<std::string>());
+    if (message.at("type") == "note")
+      stderr_logger(options.quiet).warning(message.at("text").get<std::string>());
   });
   const RunOutcome outcome = supervisor.run();
   if (outcome.error) throw *outcome.error;
   NETCL_CHECK(outcome.done[0].is_object(), ErrorCode::kInterrupted, "interrupted");
-  const Json result = {{"metrics", outcome.done[0].at("metrics")}, {"samples", outcome.done[0].at("samples")}};
+  const Json result = {{"metrics", outcome.done[0].at("metrics")},
+                       {"samples", outcome.done[0].at("samples")}};
   if (options.json) {
     std::cout << result.dump(2) << "\n";
   } else {
-    std::cout << "metrics " << result.at("metrics").dump() << " over " << result.at("samples") << " "
-              << (test != nullptr ? "test" : "training") << " samples\n";
+    std::cout << "metrics " << result.at("metrics").dump() << " over " << result.at("samples")
+              << " " << (test != nullptr ? "test" : "training") << " samples\n";
   }
   return 0;
 }
@@ -61,11 +63,19 @@ int run_eval(const EvalOptions& options) {
 void add_eval_command(CLI::App& app, Run& run) {
   auto options = std::make_shared<EvalOptions>();
   CLI::App* command = app.add_subcommand("eval", "Metrics of a checkpoint on its test data");
-  command->footer("Example: netcl-app eval runs/digits_mlp-20260101-120000/checkpoints/best.safetensors");
-  command->add_option("CHECKPOINT", options->checkpoint, "Checkpoint file, or run directory (its last checkpoint)")->required();
-  command->add_option("--devices", options->devices, "Devices, as for train")->capture_default_str();
-  command->add_option("--transport", options->transport, "Transport plugin, or auto")->capture_default_str();
-  command->add_option("--set", options->set, "Override KEY=VALUE of the stored configuration (repeatable)")
+  command->footer(
+      "Example: netcl-app eval runs/digits_mlp-20260101-120000/checkpoints/best.safetensors");
+  command
+      ->add_option("CHECKPOINT", options->checkpoint,
+                   "Checkpoint file, or run directory (its last checkpoint)")
+      ->required();
+  command->add_option("--devices", options->devices, "Devices, as for train")
+      ->capture_default_str();
+  command->add_option("--transport", options->transport, "Transport plugin, or auto")
+      ->capture_default_str();
+  command
+      ->add_option("--set", options->set,
+                   "Override KEY=VALUE of the stored configuration (repeatable)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_kernels(*command, *options);

@@ -54,7 +54,8 @@ Job job_from_json(const Json& json) {
   Job out;
   visit_members(out, [&](const char* key, auto& member) { json.at(key).get_to(member); });
   out.device = device_info_from_json(json.at("device"));
-  for (const Json& path : json.at("plugin_paths")) out.plugins.paths.emplace_back(path.get<std::string>());
+  for (const Json& path : json.at("plugin_paths"))
+    out.plugins.paths.emplace_back(path.get<std::string>());
   for (const auto& item : json.at("pins").items()) {
     out.pins[item.key()] = {item.value()[0].get<std::string>(), item.value()[1].get<std::string>()};
   }
@@ -65,8 +66,10 @@ UniqueFd text_to_memfd(const std::string& text) {
   UniqueFd fd(::memfd_create("netcl-job", MFD_CLOEXEC));
   NETCL_CHECK(fd.valid(), ErrorCode::kTraining, "memfd_create failed: ", std::strerror(errno));
   for (size_t done = 0; done < text.size();) {
-    const ssize_t n = ::pwrite(fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
-    NETCL_CHECK(n > 0, ErrorCode::kTraining, "writing a job of ", text.size(), " bytes failed: ", std::strerror(errno));
+    const ssize_t n =
+        ::pwrite(fd.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
+    NETCL_CHECK(n > 0, ErrorCode::kTraining, "writing a job of ", text.size(),
+                " bytes failed: ", std::strerror(errno));
     done += static_cast<size_t>(n);
   }
   return fd;
@@ -74,7 +77,8 @@ UniqueFd text_to_memfd(const std::string& text) {
 
 std::string text_from_fd(int fd) {
   struct stat info {};
-  NETCL_CHECK(::fstat(fd, &info) == 0, ErrorCode::kInternal, "descriptor ", fd, ": ", std::strerror(errno));
+  NETCL_CHECK(::fstat(fd, &info) == 0, ErrorCode::kInternal, "descriptor ", fd, ": ",
+              std::strerror(errno));
   std::string out(static_cast<size_t>(info.st_size), '\0');
   for (size_t done = 0; done < out.size();) {
     const ssize_t n = ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(done));

@@ -34,22 +34,22 @@ struct Job {
   Json config;                 // resolved
   std::string config_name;     // for messages
   uint32_t rank = 0, n_ranks = 1;
-  int64_t parent = 0;          // pid of the supervisor
+  int64_t parent = 0;  // pid of the supervisor
   DeviceInfo device;
   int share_index = 0, share_count = 1;
-  std::string label;           // of the device, "cpu:0#1"
+  std::string label;  // of the device, "cpu:0#1"
   PluginOptions plugins;
   std::map<std::string, KernelPin> pins;
   std::string transport;
   std::string shard = "auto";
-  std::string checkpoints;     // directory; "" writes none
-  std::string resume;          // checkpoint file to start from, or ""
+  std::string checkpoints;  // directory; "" writes none
+  std::string resume;       // checkpoint file to start from, or ""
   int64_t max_steps = 0;
   bool has_test = false;
-  // Longest wait for a peer. Far beyond a stall: the supervisor, which sees every rank, names the one
-  // that stalls; this ends a group whose ranks all wait for each other.
+  // Longest wait for a peer. Far beyond a stall: the supervisor, which sees every rank, names the
+  // one that stalls; this ends a group whose ranks all wait for each other.
   uint64_t timeout_ms = 300000;
-  double stall_seconds = 0;    // without progress, from the first step on; 0: by the steps' duration
+  double stall_seconds = 0;  // without progress, from the first step on; 0: by the steps' duration
 };
 
 Json to_json(const Job& job);

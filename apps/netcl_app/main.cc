@@ -23,7 +23,9 @@ constexpr int kInterruptedCode = 130;
 
 int report(const netcl::Error& error, bool json) {
   if (json) {
-    std::cout << netcl::Json{{"error", error.message()}, {"code", netcl::exit_code(error.code())}}.dump(2) << "\n";
+    std::cout
+        << netcl::Json{{"error", error.message()}, {"code", netcl::exit_code(error.code())}}.dump(2)
+        << "\n";
   }
   std::cerr << "error: " << error.message() << "\n";
   return netcl::exit_code(error.code());
@@ -37,7 +39,8 @@ void check_command(const CLI::App& app, const std::string& name) {
     names.push_back(command->get_name());
   }
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
-  netcl::fail(netcl::ErrorCode::kUsage, "there is no command \"", name, "\"", netcl::suggest(name, names));
+  netcl::fail(netcl::ErrorCode::kUsage, "there is no command \"", name, "\"",
+              netcl::suggest(name, names));
 }
 
 }  // namespace
@@ -48,9 +51,11 @@ int main(int argc, char** argv) {
   if (first == "probe-child") return netcl::app::probe_child(3);
 
   // Before workers run there is nothing to save; from then on the supervisor takes these signals.
-  for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { ::_exit(kInterruptedCode); });
+  for (const int number : {SIGINT, SIGTERM})
+    std::signal(number, [](int) { ::_exit(kInterruptedCode); });
 
-  CLI::App app("netcl: trains neural networks on every OpenCL device of a workstation at once", "netcl-app");
+  CLI::App app("netcl: trains neural networks on every OpenCL device of a workstation at once",
+               "netcl-app");
   app.set_version_flag("--version", "netcl-app 0.1.0");
   app.require_subcommand(1);
   netcl::app::Run run;
@@ -59,17 +64,22 @@ int main(int argc, char** argv) {
   netcl::app::add_train_command(app, run);
   netcl::app::add_eval_command(app, run);
   netcl::app::add_bench_command(app, run);
-  const bool json = std::any_of(argv + 1, argv + argc, [](const char* a) { return std::string(a) == "--json"; });
+  const bool json =
+      std::any_of(argv + 1, argv + argc, [](const char* a) { return std::string(a) == "--json"; });
   try {
     check_command(app, first);
     app.parse(argc, argv);
     return run();
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    return report(netcl::Error(netcl::ErrorCode::kUsage, std::string(e.what()) + "; run with --help for usage"), json);
+    return report(netcl::Error(netcl::ErrorCode::kUsage,
+                               std::string(e.what()) + "; run with --help for usage"),
+                  json);
   } catch (const netcl::Error& e) {
     return report(e, json);
   } catch (const std::exception& e) {
-    return report(netcl::Error(netcl::ErrorCode::kInternal, std::string("internal error: ") + e.what()), json);
+    return report(
+        netcl::Error(netcl::ErrorCode::kInternal, std::string("internal error: ") + e.what()),
+        json);
   }
 }

@@ -57,7 +57,9 @@ StepSpec step_spec_of(const TrainConfig& config, const Optimizer& optimizer) {
   out.metrics = config.metrics;
   out.optimizer = optimizer;
   const auto doc = config.model.doc();
-  out.locate = [doc](const std::string& path) { return doc->where(doc->location(json_pointer(path))); };
+  out.locate = [doc](const std::string& path) {
+    return doc->where(doc->location(json_pointer(path)));
+  };
   return out;
 }
 

@@ -7,20 +7,21 @@ namespace netcl::app {
 
 FoundDevice find_device(const DeviceInfo& wanted) {
   for (FoundDevice& found : enumerate_devices()) {
-    if (found.info.platform_key == wanted.platform_key && found.info.platform_device == wanted.platform_device) {
+    if (found.info.platform_key == wanted.platform_key &&
+        found.info.platform_device == wanted.platform_device) {
       found.info.selector = wanted.selector;
       found.info.icd = wanted.icd;
       return found;
     }
   }
-  fail(ErrorCode::kDevice, "device ", wanted.selector, " (", wanted.name, ") is gone: the driver ", wanted.icd,
-       " does not offer it any more");
+  fail(ErrorCode::kDevice, "device ", wanted.selector, " (", wanted.name, ") is gone: the driver ",
+       wanted.icd, " does not offer it any more");
 }
 
 DeviceInfo select_one(const std::string& selector, const std::vector<DeviceInfo>& devices) {
   const std::vector<WorkerPlace> places = resolve_selectors(selector, devices);
-  NETCL_CHECK(places.size() == 1, ErrorCode::kUsage, "--device ", selector, " names ", places.size(),
-              " devices; name one, such as ", places[0].device.selector);
+  NETCL_CHECK(places.size() == 1, ErrorCode::kUsage, "--device ", selector, " names ",
+              places.size(), " devices; name one, such as ", places[0].device.selector);
   return places[0].device;
 }
 

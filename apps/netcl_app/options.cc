@@ -21,7 +21,8 @@ std::map<std::string, KernelPin> CommonOptions::pins() const {
   std::map<std::string, KernelPin> out;
   for (const std::string& text : kernels) {
     const size_t equal = text.find('=');
-    NETCL_CHECK(equal != std::string::npos && equal > 0 && equal + 1 < text.size(), ErrorCode::kUsage, "--kernels ", text,
+    NETCL_CHECK(equal != std::string::npos && equal > 0 && equal + 1 < text.size(),
+                ErrorCode::kUsage, "--kernels ", text,
                 ": expected OP=PLUGIN or OP=PLUGIN:VARIANT, such as matmul=generic:vec");
     const std::string op = find_op(text.substr(0, equal)).name;
     const std::vector<std::string> parts = split(text.substr(equal + 1), ':');
@@ -37,25 +38,32 @@ void check_pins(const std::map<std::string, KernelPin>& pins, const PluginHost& 
     const std::string& wanted = pin.plugin;
     if (std::find(ids.begin(), ids.end(), wanted) != ids.end()) continue;
     for (const PluginRow& row : plugins.rows()) {
-      NETCL_CHECK(row.id != wanted || row.state == "serving", ErrorCode::kPlugin, "--kernels ", op, "=", wanted,
-                  ": the plugin is ", row.state, " (", row.code, "): ", row.detail);
+      NETCL_CHECK(row.id != wanted || row.state == "serving", ErrorCode::kPlugin, "--kernels ", op,
+                  "=", wanted, ": the plugin is ", row.state, " (", row.code, "): ", row.detail);
     }
-    fail(ErrorCode::kPlugin, "--kernels ", op, "=", wanted, ": there is no such kernel-set plugin", suggest(wanted, ids));
+    fail(ErrorCode::kPlugin, "--kernels ", op, "=", wanted, ": there is no such kernel-set plugin",
+         suggest(wanted, ids));
   }
 }
 
 void add_common(CLI::App& command, CommonOptions& options) {
   command.add_flag("--json", options.json, "Print one JSON document on standard output");
   command.add_flag("--quiet,-q", options.quiet, "Print no progress");
-  command.add_option("--plugin-path", options.plugin_paths, "Directory of plugins, searched first (repeatable)")
+  command
+      .add_option("--plugin-path", options.plugin_paths,
+                  "Directory of plugins, searched first (repeatable)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_option("--disable-plugins", options.disable_plugins, "Ids not to use, with * and ?")->delimiter(',');
-  command.add_option("--only-plugins", options.only_plugins, "The only ids to use, with * and ?")->delimiter(',');
+  command.add_option("--disable-plugins", options.disable_plugins, "Ids not to use, with * and ?")
+      ->delimiter(',');
+  command.add_option("--only-plugins", options.only_plugins, "The only ids to use, with * and ?")
+      ->delimiter(',');
 }
 
 void add_kernels(CLI::App& command, CommonOptions& options) {
-  command.add_option("--kernels", options.kernels, "Pin kernels: OP=PLUGIN[:VARIANT], such as matmul=generic:vec")
+  command
+      .add_option("--kernels", options.kernels,
+                  "Pin kernels: OP=PLUGIN[:VARIANT], such as matmul=generic:vec")
       ->delimiter(',');
 }
 

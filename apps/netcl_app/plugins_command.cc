@@ -12,7 +12,8 @@ namespace netcl::app {
 namespace {
 
 int list_plugins(const CommonOptions& options) {
-  PluginHost plugins(options.plugin_options(), probe_devices().devices(), stderr_logger(options.quiet));
+  PluginHost plugins(options.plugin_options(), probe_devices().devices(),
+                     stderr_logger(options.quiet));
   plugins.load_all();
   Json rows = Json::array();
   for (const PluginRow& row : plugins.rows()) {
@@ -29,12 +30,14 @@ int list_plugins(const CommonOptions& options) {
     return 0;
   }
   for (const PluginRow& row : plugins.rows()) {
-    std::cout << row.id << " " << row.version << "  " << row.state << "  " << row.kind << "\n    " << row.path << "\n";
+    std::cout << row.id << " " << row.version << "  " << row.state << "  " << row.kind << "\n    "
+              << row.path << "\n";
     if (!row.code.empty()) std::cout << "    " << row.code << ": " << row.detail << "\n";
   }
   if (plugins.rows().empty()) {
     std::cout << "no plugin was found in:";
-    for (const auto& directory : plugin_directories(options.plugin_options())) std::cout << " " << directory.string();
+    for (const auto& directory : plugin_directories(options.plugin_options()))
+      std::cout << " " << directory.string();
     std::cout << "\n";
   }
   return 0;
@@ -47,7 +50,8 @@ void add_plugins_command(CLI::App& app, Run& run) {
   command->require_subcommand(1);
   command->footer("Example: netcl-app plugins list");
   auto options = std::make_shared<CommonOptions>();
-  CLI::App* list = command->add_subcommand("list", "Every plugin found, whether it serves, and why not");
+  CLI::App* list =
+      command->add_subcommand("list", "Every plugin found, whether it serves, and why not");
   list->footer("Example: netcl-app plugins list --plugin-path ./my-plugins --json");
   add_common(*list, *options);
   list->callback([options, &run] { run = [options] { return list_plugins(*options); }; });

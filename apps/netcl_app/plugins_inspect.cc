@@ -1,5 +1,5 @@
-// netcl-app plugins inspect ID: one plugin's manifest, its state, the devices it serves and the keys
-// of its layers.
+// netcl-app plugins inspect ID: one plugin's manifest, its state, the devices it serves and the
+// keys of its layers.
 #include <iostream>
 
 #include "apps/netcl_app/options.h"
@@ -15,20 +15,33 @@ namespace {
 
 const char* kind_name(uint32_t kind) {
   switch (kind) {
-    case NETCL_ATTR_INT: return "integer";
-    case NETCL_ATTR_BOOL: return "boolean";
-    case NETCL_ATTR_FLOAT: return "number";
-    case NETCL_ATTR_STR: return "text";
-    case NETCL_ATTR_INTS: return "integers";
-    case NETCL_ATTR_LAYERS: return "layers";
-    default: return "value";
+    case NETCL_ATTR_INT:
+      return "integer";
+    case NETCL_ATTR_BOOL:
+      return "boolean";
+    case NETCL_ATTR_FLOAT:
+      return "number";
+    case NETCL_ATTR_STR:
+      return "text";
+    case NETCL_ATTR_INTS:
+      return "integers";
+    case NETCL_ATTR_LAYERS:
+      return "layers";
+    default:
+      return "value";
   }
 }
 
 Json layer_json(const LayerType& type) {
-  Json out = {{"type", type.name()}, {"inputs", type.n_in()}, {"outputs", type.n_out()}, {"keys", Json::array()}};
+  Json out = {{"type", type.name()},
+              {"inputs", type.n_in()},
+              {"outputs", type.n_out()},
+              {"keys", Json::array()}};
   for (const LayerAttr& attr : type.attrs()) {
-    Json key = {{"key", attr.key}, {"kind", kind_name(attr.kind)}, {"required", attr.required}, {"doc", attr.doc}};
+    Json key = {{"key", attr.key},
+                {"kind", kind_name(attr.kind)},
+                {"required", attr.required},
+                {"doc", attr.doc}};
     if (attr.min != 0 || attr.max != 0) key["range"] = {attr.min, attr.max};
     if (!attr.choices.empty()) key["choices"] = attr.choices;
     out["keys"].push_back(key);
@@ -68,8 +81,9 @@ int run_inspect(const CommonOptions& options, const std::string& id) {
   row_of(plugins, id);
   plugins.load_all();
   const PluginRow& row = row_of(plugins, id);
-  Json out = {{"id", row.id},       {"kind", row.kind}, {"version", row.version}, {"state", row.state},
-              {"code", row.code}, {"detail", row.detail}, {"path", row.path}};
+  Json out = {{"id", row.id},       {"kind", row.kind}, {"version", row.version},
+              {"state", row.state}, {"code", row.code}, {"detail", row.detail},
+              {"path", row.path}};
   for (const std::string kind : {"kernels", "layer", "transport"}) {
     for (const Manifest* manifest : plugins.manifests(kind)) {
       if (manifest->id != id || out.contains("provides")) continue;
@@ -78,7 +92,8 @@ int run_inspect(const CommonOptions& options, const std::string& id) {
       out["abi"] = str_cat(manifest->abi_major, ".", manifest->abi_minor);
       out["library"] = manifest->library.string();
       out["provides"] = Json::array();
-      for (const Provision& p : manifest->provides) out["provides"].push_back(provision_json(p, devices));
+      for (const Provision& p : manifest->provides)
+        out["provides"].push_back(provision_json(p, devices));
       if (row.state != "serving" || !manifest->has_kind("layer")) continue;
       LayerSet layers(plugins);
       out["layers"] = Json::array();
@@ -107,11 +122,13 @@ void add_plugins_inspect(CLI::App& plugins, Run& run) {
     std::string id;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = plugins.add_subcommand("inspect", "One plugin: manifest, state, devices, layers and their keys");
+  CLI::App* command = plugins.add_subcommand(
+      "inspect", "One plugin: manifest, state, devices, layers and their keys");
   command->footer("Example: netcl-app plugins inspect standard");
   command->add_option("ID", options->id, "The plugin's id")->required();
   add_common(*command, *options);
-  command->callback([options, &run] { run = [options] { return run_inspect(*options, options->id); }; });
+  command->callback(
+      [options, &run] { run = [options] { return run_inspect(*options, options->id); }; });
 }
 
 }  // namespace netcl::app

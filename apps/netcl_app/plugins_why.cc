@@ -1,4 +1,5 @@
-// netcl-app plugins why: the kernel sets asked for one op, in order, with the reason for each refusal.
+// netcl-app plugins why: the kernel sets asked for one op, in order, with the reason for each
+// refusal.
 #include <charconv>
 #include <iostream>
 
@@ -26,8 +27,9 @@ Shape parse_shape(const std::string& text) {
   for (const std::string& part : split(text, ',')) {
     int64_t value = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    NETCL_CHECK(error == std::errc() && end == part.data() + part.size() && value >= 0, ErrorCode::kUsage, "--shape ",
-                text, ": expected numbers separated by commas, such as 128,784; \"", part, "\" is none");
+    NETCL_CHECK(error == std::errc() && end == part.data() + part.size() && value >= 0,
+                ErrorCode::kUsage, "--shape ", text,
+                ": expected numbers separated by commas, such as 128,784; \"", part, "\" is none");
     dims.push_back(value);
   }
   return Shape(dims);
@@ -37,15 +39,16 @@ Shape parse_shape(const std::string& text) {
 std::vector<TensorDesc> inputs_of(const OpRow& op, const WhyOptions& options) {
   std::vector<Shape> shapes;
   for (const std::string& text : options.shapes) shapes.push_back(parse_shape(text));
-  NETCL_CHECK(!shapes.empty() || op.min_in == 0, ErrorCode::kUsage, "--shape is missing: give the shape of each input of ",
-              op.name);
+  NETCL_CHECK(!shapes.empty() || op.min_in == 0, ErrorCode::kUsage,
+              "--shape is missing: give the shape of each input of ", op.name);
   if (op.name == "matmul" && shapes.size() == 1 && shapes[0].rank() == 3) {
     shapes = {{shapes[0][0], shapes[0][1]}, {shapes[0][1], shapes[0][2]}};
   }
   while (shapes.size() < op.min_in) shapes.push_back(shapes.back());
   std::vector<TensorDesc> out;
   for (const Shape& shape : shapes) out.push_back({DType::kF32, shape});
-  if (op.name.rfind("cross_entropy", 0) == 0 && out.size() > 1) out[1] = {DType::kI32, Shape{out[0].shape[0]}};
+  if (op.name.rfind("cross_entropy", 0) == 0 && out.size() > 1)
+    out[1] = {DType::kI32, Shape{out[0].shape[0]}};
   return out;
 }
 
@@ -53,7 +56,8 @@ Attrs attrs_of(const std::vector<std::string>& assignments) {
   Attrs out;
   for (const std::string& text : assignments) {
     const size_t equal = text.find('=');
-    NETCL_CHECK(equal != std::string::npos && equal > 0, ErrorCode::kUsage, "--attr ", text, ": expected KEY=VALUE");
+    NETCL_CHECK(equal != std::string::npos && equal > 0, ErrorCode::kUsage, "--attr ", text,
+                ": expected KEY=VALUE");
     const Json value = Json::parse(text.substr(equal + 1), nullptr, false);
     const std::string key = text.substr(0, equal);
     if (value.is_number_integer()) {
@@ -72,7 +76,8 @@ Attrs attrs_of(const std::vector<std::string>& assignments) {
 int run_why(const WhyOptions& options) {
   const OpRow& op = find_op(options.op);
   const std::vector<TensorDesc> in = inputs_of(op, options);
-  NETCL_CHECK(in.size() <= op.max_in, ErrorCode::kUsage, op.name, " has at most ", op.max_in, " inputs, not ", in.size());
+  NETCL_CHECK(in.size() <= op.max_in, ErrorCode::kUsage, op.name, " has at most ", op.max_in,
+              " inputs, not ", in.size());
   const Attrs attrs = complete_attrs(op, attrs_of(options.attrs));
   const std::vector<TensorDesc> out = op.infer({op, in, attrs});
 
@@ -83,10 +88,15 @@ int run_why(const WhyOptions& options) {
   Device device(find_device(info), environment::cache_dir(), stderr_logger(options.quiet));
   PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
   KernelChoice choice(plugins, options.pins());
-  Json result = {{"op", op.name}, {"device", info.selector}, {"chosen", nullptr}, {"candidates", Json::array()}};
+  Json result = {{"op", op.name},
+                 {"device", info.selector},
+                 {"chosen", nullptr},
+                 {"candidates", Json::array()}};
   for (const KernelCandidate& c : choice.why(device, {op, in, out, attrs})) {
-    result["candidates"].push_back(
-        {{"plugin", c.plugin}, {"variant", c.variant}, {"verdict", c.verdict}, {"reason", c.reason}});
+    result["candidates"].push_back({{"plugin", c.plugin},
+                                    {"variant", c.variant},
+                                    {"verdict", c.verdict},
+                                    {"reason", c.reason}});
     if (c.verdict == "chosen") result["chosen"] = {{"plugin", c.plugin}, {"variant", c.variant}};
   }
   if (options.json) {
@@ -94,11 +104,13 @@ int run_why(const WhyOptions& options) {
   } else {
     std::cout << op.name << " on " << info.selector << " (" << info.name << ")\n";
     for (const Json& c : result["candidates"]) {
-      std::cout << "    " << c["verdict"].get<std::string>() << "  " << c["plugin"].get<std::string>() << "/"
-                << c["variant"].get<std::string>() << "  " << c["reason"].get<std::string>() << "\n";
+      std::cout << "    " << c["verdict"].get<std::string>() << "  "
+                << c["plugin"].get<std::string>() << "/" << c["variant"].get<std::string>() << "  "
+                << c["reason"].get<std::string>() << "\n";
     }
   }
-  NETCL_CHECK(!result["chosen"].is_null(), ErrorCode::kPlugin, "no kernel set computes ", op.name, " on ", info.selector);
+  NETCL_CHECK(!result["chosen"].is_null(), ErrorCode::kPlugin, "no kernel set computes ", op.name,
+              " on ", info.selector);
   return 0;
 }
 
@@ -106,10 +118,13 @@ int run_why(const WhyOptions& options) {
 
 void add_plugins_why(CLI::App& plugins, Run& run) {
   auto options = std::make_shared<WhyOptions>();
-  CLI::App* command = plugins.add_subcommand("why", "Which kernels compute an op on a device, and why not others");
+  CLI::App* command =
+      plugins.add_subcommand("why", "Which kernels compute an op on a device, and why not others");
   command->footer("Example: netcl-app plugins why --op matmul --shape 128,784,256 --device cpu:0");
   command->add_option("--op", options->op, "Name of the op")->required();
-  command->add_option("--shape", options->shapes, "Shape of an input, such as 128,784 (repeatable); matmul also M,K,N")
+  command
+      ->add_option("--shape", options->shapes,
+                   "Shape of an input, such as 128,784 (repeatable); matmul also M,K,N")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--attr", options->attrs, "Attribute KEY=VALUE (repeatable)")

@@ -36,7 +36,8 @@ std::vector<std::string> icd_files() {
   return out;
 }
 
-DriverProbe read_answer(const std::string& icd, const std::vector<std::string>& lines, const std::string& ended) {
+DriverProbe read_answer(const std::string& icd, const std::vector<std::string>& lines,
+                        const std::string& ended) {
   DriverProbe out;
   out.icd = icd;
   if (lines.empty()) {
@@ -85,7 +86,8 @@ std::vector<std::string> only_driver(const std::string& icd) {
     std::getline(lines, library);
   } catch (const Error&) {  // the probe or the worker will say that the driver cannot be opened
   }
-  while (!library.empty() && std::isspace(static_cast<unsigned char>(library.back())) != 0) library.pop_back();
+  while (!library.empty() && std::isspace(static_cast<unsigned char>(library.back())) != 0)
+    library.pop_back();
   std::vector<std::string> out = {"OCL_ICD_VENDORS=" + icd};
   out.push_back(library.empty() ? "OCL_ICD_FILENAMES" : "OCL_ICD_FILENAMES=" + library);
   return out;
@@ -93,7 +95,8 @@ std::vector<std::string> only_driver(const std::string& icd) {
 
 std::vector<DeviceInfo> ProbeResult::devices() const {
   std::vector<DeviceInfo> out;
-  for (const DriverProbe& driver : drivers) out.insert(out.end(), driver.devices.begin(), driver.devices.end());
+  for (const DriverProbe& driver : drivers)
+    out.insert(out.end(), driver.devices.begin(), driver.devices.end());
   std::vector<DeviceInfo*> all;
   for (DeviceInfo& info : out) all.push_back(&info);
   assign_selectors(all);
@@ -104,7 +107,8 @@ std::string ProbeResult::errors() const {
   std::string out;
   for (const DriverProbe& driver : drivers) {
     if (driver.error.empty()) continue;
-    out += str_cat(out.empty() ? "" : "; ", driver.icd, driver.icd.empty() ? "" : ": ", driver.error);
+    out +=
+        str_cat(out.empty() ? "" : "; ", driver.icd, driver.icd.empty() ? "" : ": ", driver.error);
   }
   return out;
 }
@@ -113,9 +117,11 @@ std::vector<DeviceInfo> ProbeResult::require_devices() const {
   std::vector<DeviceInfo> out = devices();
   if (!out.empty()) return out;
   const std::string reasons = errors();
-  fail(ErrorCode::kDevice, !reasons.empty() ? reasons
-                                            : "no OpenCL device was found. Install a driver: for a CPU the Debian package "
-                                              "pocl-opencl-icd, for a GPU its vendor's");
+  fail(ErrorCode::kDevice,
+       !reasons.empty()
+           ? reasons
+           : "no OpenCL device was found. Install a driver: for a CPU the Debian package "
+             "pocl-opencl-icd, for a GPU its vendor's");
 }
 
 ProbeResult probe_devices() {
@@ -130,7 +136,8 @@ int probe_child(int fd) {
   ordered_json answer;
   try {
     answer["devices"] = ordered_json::array();
-    for (const FoundDevice& found : enumerate_devices()) answer["devices"].push_back(to_json(found.info));
+    for (const FoundDevice& found : enumerate_devices())
+      answer["devices"].push_back(to_json(found.info));
   } catch (const Error& e) {
     answer["error"] = e.message();
   }

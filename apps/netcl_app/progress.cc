@@ -27,7 +27,9 @@ std::string format(const char* pattern, Args... args) {
 
 std::string seconds_text(double seconds) {
   const auto s = static_cast<long>(seconds + 0.5);
-  return s < 60 ? format("%lds", s) : s < 3600 ? format("%ldm%02lds", s / 60, s % 60) : format("%ldh%02ldm", s / 3600, s / 60 % 60);
+  return s < 60     ? format("%lds", s)
+         : s < 3600 ? format("%ldm%02lds", s / 60, s % 60)
+                    : format("%ldh%02ldm", s / 3600, s / 60 % 60);
 }
 
 }  // namespace
@@ -60,14 +62,17 @@ void Progress::step(const Json& message) {
   }
   const int64_t total = epochs_ * steps_per_epoch_;
   const double elapsed = now_seconds() - begin_;
-  const double steps_per_second = elapsed > 0 ? static_cast<double>(step - first_step_) / elapsed : 0;
-  const double samples = static_cast<double>(samples_per_epoch_) / static_cast<double>(steps_per_epoch_);
+  const double steps_per_second =
+      elapsed > 0 ? static_cast<double>(step - first_step_) / elapsed : 0;
+  const double samples =
+      static_cast<double>(samples_per_epoch_) / static_cast<double>(steps_per_epoch_);
   const auto filled = static_cast<int>(step * kBarWidth / std::max<int64_t>(total, 1));
   std::string bar = std::string(static_cast<size_t>(std::min(filled, kBarWidth)), '#');
   bar.resize(kBarWidth, '.');
-  std::string text = format("epoch %ld/%ld [%s] step %ld/%ld  loss %.4f", message.at("epoch").get<long>() + 1,
-                            static_cast<long>(epochs_), bar.c_str(), static_cast<long>(step), static_cast<long>(total),
-                            message.at("loss").get<double>());
+  std::string text =
+      format("epoch %ld/%ld [%s] step %ld/%ld  loss %.4f", message.at("epoch").get<long>() + 1,
+             static_cast<long>(epochs_), bar.c_str(), static_cast<long>(step),
+             static_cast<long>(total), message.at("loss").get<double>());
   if (steps_per_second > 0) {
     text += format("  %.0f samples/s  %s left", steps_per_second * samples,
                    seconds_text(static_cast<double>(total - step) / steps_per_second).c_str());
@@ -78,15 +83,18 @@ void Progress::step(const Json& message) {
 
 void Progress::epoch(const Json& message) {
   const Json& train = message.at("train");
-  std::string text = format("epoch %ld/%ld  step %ld  train loss %.4f", message.at("epoch").get<long>() + 1,
-                            static_cast<long>(epochs_), message.at("step").get<long>(),
-                            train.at("loss").is_number() ? train.at("loss").get<double>() : 0.0);
+  std::string text =
+      format("epoch %ld/%ld  step %ld  train loss %.4f", message.at("epoch").get<long>() + 1,
+             static_cast<long>(epochs_), message.at("step").get<long>(),
+             train.at("loss").is_number() ? train.at("loss").get<double>() : 0.0);
   if (message.contains("test")) {
     text += format("  test loss %.4f", message.at("test").at("loss").get<double>());
-    if (message.at("test").contains("accuracy")) text += format("  test accuracy %.4f", message.at("test").at("accuracy").get<double>());
+    if (message.at("test").contains("accuracy"))
+      text += format("  test accuracy %.4f", message.at("test").at("accuracy").get<double>());
   }
   const double seconds = message.at("seconds").get<double>();
-  if (seconds > 0) text += format("  %.0f samples/s", message.at("samples").get<double>() / seconds);
+  if (seconds > 0)
+    text += format("  %.0f samples/s", message.at("samples").get<double>() / seconds);
   line(text);
 }
 

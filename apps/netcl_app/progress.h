@@ -14,10 +14,10 @@ class Progress {
   // `quiet`: nothing is shown.
   Progress(bool quiet, int64_t epochs, int64_t steps_per_epoch, int64_t samples_per_epoch);
 
-  void line(const std::string& text);        // a line of its own
-  void step(const Json& message);            // redraws the bar
-  void epoch(const Json& message);           // a line with the epoch's results
-  void finish();                             // removes the bar
+  void line(const std::string& text);  // a line of its own
+  void step(const Json& message);      // redraws the bar
+  void epoch(const Json& message);     // a line with the epoch's results
+  void finish();                       // removes the bar
 
  private:
   void clear_bar();

@@ -34,7 +34,8 @@ void remove_leftovers(const fs::path& directory) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(directory, error)) {
     const std::string end = entry.path().extension().string();
-    const bool number = end.size() > 4 && end.find_first_not_of("0123456789", 4) == std::string::npos;
+    const bool number =
+        end.size() > 4 && end.find_first_not_of("0123456789", 4) == std::string::npos;
     if (end.rfind(".tmp", 0) == 0 && number) found.push_back(entry.path());
   }
   for (const fs::path& path : found) fs::remove(path, error);
@@ -86,10 +87,10 @@ RunDir RunDir::open(const fs::path& path, bool resume) {
   const fs::path full = fs::absolute(path).lexically_normal();
   make_directories(full);
   std::error_code ignored;
-  NETCL_CHECK(resume || !fs::exists(full / "config.json", ignored), ErrorCode::kCheckpoint,
-              full.string(),
-              ": holds a run already; choose another directory with --out, or go on with it: --resume ",
-              full.string());
+  NETCL_CHECK(
+      resume || !fs::exists(full / "config.json", ignored), ErrorCode::kCheckpoint, full.string(),
+      ": holds a run already; choose another directory with --out, or go on with it: --resume ",
+      full.string());
   RunDir out(full);
   if (resume) {
     remove_leftovers(full);

@@ -17,13 +17,14 @@ namespace netcl::app {
 
 namespace {
 
-constexpr double kStopSeconds = 1.7;       // for an orderly stop
-constexpr double kSurvivorSeconds = 1.5;   // for the others after a failure
-constexpr double kPatientSeconds = 120;    // without progress while kernels compile or files are written
+constexpr double kStopSeconds = 1.7;      // for an orderly stop
+constexpr double kSurvivorSeconds = 1.5;  // for the others after a failure
+constexpr double kPatientSeconds =
+    120;  // without progress while kernels compile or files are written
 constexpr double kLeastStallSeconds = 10;  // without progress otherwise, ...
 constexpr double kStallSteps = 10;         // ... or this many steps' time
 constexpr size_t kTimedSteps = 101;
-constexpr double kHeldUpSeconds = 2;       // between two looks: the supervisor itself did not run
+constexpr double kHeldUpSeconds = 2;  // between two looks: the supervisor itself did not run
 constexpr int kPollMs = 200;
 
 double now_seconds() {
@@ -52,8 +53,8 @@ struct Supervisor::Rank {
   bool said_error = false;
 };
 
-Supervisor::Supervisor(std::vector<WorkerPlace> places, Job job, const Dataset& train, const Dataset* test,
-                       OnMessage on_message, OnFailure on_failure)
+Supervisor::Supervisor(std::vector<WorkerPlace> places, Job job, const Dataset& train,
+                       const Dataset* test, OnMessage on_message, OnFailure on_failure)
     : places_(std::move(places)),
       job_(std::move(job)),
       train_(train),
@@ -130,10 +131,12 @@ void Supervisor::handle_message(Rank& rank, const Json& message) {
   const ErrorCode codes[] = {ErrorCode::kUsage,    ErrorCode::kDevice,     ErrorCode::kPlugin,
                              ErrorCode::kData,     ErrorCode::kTraining,   ErrorCode::kCheckpoint,
                              ErrorCode::kInternal, ErrorCode::kInterrupted};
-  const auto* found = std::find_if(std::begin(codes), std::end(codes), [&](ErrorCode c) { return exit_code(c) == code; });
+  const auto* found = std::find_if(std::begin(codes), std::end(codes),
+                                   [&](ErrorCode c) { return exit_code(c) == code; });
   const std::string text = who(rank) + message.at("message").get<std::string>();
   // A rank that failed because of another one has nothing to add.
-  if (message.at("first").get<bool>()) return fail_run(found == std::end(codes) ? ErrorCode::kInternal : *found, text);
+  if (message.at("first").get<bool>())
+    return fail_run(found == std::end(codes) ? ErrorCode::kInternal : *found, text);
   if (second_hand_.empty()) second_hand_ = text;
 }
 
@@ -156,7 +159,8 @@ std::string Supervisor::last_words(const Rank& rank) const {
   std::string out = str_cat(" while ", state.phase.empty() ? "starting" : state.phase);
   if (state.step > 0) out += str_cat(", after step ", state.step);
   const CollectiveNote& mine = state.collective;
-  if (mine.sequence > 0) out += str_cat("; its last collective was \"", mine.name, "\" number ", mine.sequence);
+  if (mine.sequence > 0)
+    out += str_cat("; its last collective was \"", mine.name, "\" number ", mine.sequence);
   for (const auto& other : ranks_) {
     const CollectiveNote theirs = segment_->state(other->number).collective;
     if (other->number == rank.number || theirs.sequence <= mine.sequence) continue;
@@ -168,7 +172,8 @@ std::string Supervisor::last_words(const Rank& rank) const {
 bool Supervisor::has_checkpoint() const {
   std::error_code error;
   return !job_.checkpoints.empty() &&
-         std::filesystem::exists(std::filesystem::path(job_.checkpoints) / "last.safetensors", error);
+         std::filesystem::exists(std::filesystem::path(job_.checkpoints) / "last.safetensors",
+                                 error);
 }
 
 void Supervisor::handle_exit(Rank& rank) {
@@ -178,10 +183,14 @@ void Supervisor::handle_exit(Rank& rank) {
   rank.ended = true;
   if (rank.said_error || (status->success() && outcome_.done[rank.number].is_object())) return;
   const bool killed = status->by_signal && status->value == SIGKILL;
-  fail_run(ErrorCode::kTraining,
-           str_cat(who(rank), "the worker (pid ", rank.child.pid(), ") died", last_words(rank), ": ", status->describe(),
-                   killed ? "; the system kills when memory is short: see its log, or use a smaller batch" : "",
-                   has_checkpoint() ? ". The last checkpoint is intact; go on with --resume" : ""));
+  fail_run(
+      ErrorCode::kTraining,
+      str_cat(who(rank), "the worker (pid ", rank.child.pid(), ") died", last_words(rank), ": ",
+              status->describe(),
+              killed
+                  ? "; the system kills when memory is short: see its log, or use a smaller batch"
+                  : "",
+              has_checkpoint() ? ". The last checkpoint is intact; go on with --resume" : ""));
 }
 
 void Supervisor::handle_signal() {
@@ -197,7 +206,8 @@ void Supervisor::handle_signal() {
 }
 
 bool Supervisor::all_ready() const {
-  return std::all_of(outcome_.ready.begin(), outcome_.ready.end(), [](const Json& r) { return r.is_object(); });
+  return std::all_of(outcome_.ready.begin(), outcome_.ready.end(),
+                     [](const Json& r) { return r.is_object(); });
 }
 
 void Supervisor::watch_steps() {
@@ -216,7 +226,8 @@ double Supervisor::stall_seconds() const {
   if (job_.stall_seconds > 0) return job_.stall_seconds;
   if (step_seconds_.empty()) return kPatientSeconds;  // nobody knows yet how long a step takes
   std::vector<double> sorted(step_seconds_.begin(), step_seconds_.end());
-  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2),
+                   sorted.end());
   return std::max(kLeastStallSeconds, kStallSteps * sorted[sorted.size() / 2]);
 }
 
@@ -229,18 +240,22 @@ void Supervisor::check_stalls() {
   for (const auto& rank : ranks_) {
     if (rank->ended || outcome_.error) continue;
     const RankState state = segment_->state(rank->number);
-    const double alive = std::max({static_cast<double>(state.heartbeat_ns) * 1e-9, rank->started, awake_since_});
+    const double alive =
+        std::max({static_cast<double>(state.heartbeat_ns) * 1e-9, rank->started, awake_since_});
     const double quiet = now - alive;
     const double least = job_.stall_seconds > 0 ? job_.stall_seconds : kLeastStallSeconds;
     const bool stopped = quiet > least && rank->child.stopped();
-    const bool steps = state.step > 0 && (state.phase == Phases::kTraining || state.phase == Phases::kEvaluating);
+    const bool steps =
+        state.step > 0 && (state.phase == Phases::kTraining || state.phase == Phases::kEvaluating);
     const double limit = steps ? stall_seconds() : std::max(kPatientSeconds, stall_seconds());
     if (quiet < limit && !stopped) continue;
-    fail_run(ErrorCode::kTraining,
-             str_cat(who(*rank), "the worker (pid ", rank->child.pid(), ") has made no progress for ",
-                     std::round(quiet * 10) / 10, " s", last_words(*rank),
-                     stopped ? "; a signal holds it: `kill -CONT` lets it go on"
-                             : "; its device or driver hangs, or a step takes longer: see --stall-timeout"));
+    fail_run(
+        ErrorCode::kTraining,
+        str_cat(who(*rank), "the worker (pid ", rank->child.pid(), ") has made no progress for ",
+                std::round(quiet * 10) / 10, " s", last_words(*rank),
+                stopped
+                    ? "; a signal holds it: `kill -CONT` lets it go on"
+                    : "; its device or driver hangs, or a step takes longer: see --stall-timeout"));
   }
 }
 
@@ -248,11 +263,12 @@ void Supervisor::check_deadlines() {
   const double now = now_seconds();
   if (stop_deadline_ != 0 && now >= stop_deadline_ && !outcome_.error) {
     const bool begun = all_ready();
-    outcome_.error = Error(ErrorCode::kInterrupted,
-                           str_cat(!begun        ? "interrupted before the first step"
-                                   : stop_twice_ ? "interrupted twice; the workers were ended"
-                                                 : "interrupted; the workers did not stop in time and were ended",
-                                   has_checkpoint() ? ". The last checkpoint is intact; go on with --resume" : ""));
+    outcome_.error = Error(
+        ErrorCode::kInterrupted,
+        str_cat(!begun        ? "interrupted before the first step"
+                : stop_twice_ ? "interrupted twice; the workers were ended"
+                              : "interrupted; the workers did not stop in time and were ended",
+                has_checkpoint() ? ". The last checkpoint is intact; go on with --resume" : ""));
     if (on_failure_) on_failure_(*outcome_.error);
     end_survivors();
   }
@@ -264,7 +280,9 @@ void Supervisor::complete_outcome() {
   if (outcome_.error) return;
   for (const auto& rank : ranks_) {
     if (outcome_.done[rank->number].is_object()) continue;
-    fail_run(ErrorCode::kTraining, second_hand_.empty() ? who(*rank) + "the worker ended without a result" : second_hand_);
+    fail_run(ErrorCode::kTraining, second_hand_.empty()
+                                       ? who(*rank) + "the worker ended without a result"
+                                       : second_hand_);
     return;
   }
 }
@@ -272,7 +290,8 @@ void Supervisor::complete_outcome() {
 // Half-written files of workers that were killed while they wrote.
 void Supervisor::remove_temporaries() const {
   for (const auto& rank : ranks_) {
-    for (const std::filesystem::path& directory : {std::filesystem::path(job_.checkpoints), environment::cache_dir()}) {
+    for (const std::filesystem::path& directory :
+         {std::filesystem::path(job_.checkpoints), environment::cache_dir()}) {
       if (!directory.empty()) remove_temporary_files(directory, rank->child.pid());
     }
   }

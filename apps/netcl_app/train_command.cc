@@ -62,7 +62,8 @@ Setup prepare(const TrainOptions& options, TrainConfig config) {
   const ShardPlan check_shard(options.shard, places.size());
   PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
   std::string transport = "none";
-  if (places.size() > 1 || options.transport != "auto") transport = choose_transport(options.transport, plugins);
+  if (places.size() > 1 || options.transport != "auto")
+    transport = choose_transport(options.transport, plugins);
   if (places.size() == 1) transport = "none";
   check_pins(options.pins(), plugins);
   check_model(config, data, plugins);
@@ -72,9 +73,12 @@ Setup prepare(const TrainOptions& options, TrainConfig config) {
 Json environment_of(const Setup& setup, const RunOutcome& outcome) {
   Json out = {{"netcl", "0.1.0"}, {"transport", setup.transport}, {"workers", Json::array()}};
   for (size_t r = 0; r < setup.places.size(); ++r) {
-    Json worker = {{"rank", r}, {"device", setup.places[r].label()}, {"info", to_json(setup.places[r].device)}};
+    Json worker = {{"rank", r},
+                   {"device", setup.places[r].label()},
+                   {"info", to_json(setup.places[r].device)}};
     if (outcome.ready[r].is_object()) {
-      for (const char* key : {"kernels", "launches_per_step", "workspace_bytes", "programs_built", "programs_from_disk"}) {
+      for (const char* key : {"kernels", "launches_per_step", "workspace_bytes", "programs_built",
+                              "programs_from_disk"}) {
         worker[key] = outcome.ready[r].at(key);
       }
     }
@@ -93,7 +97,8 @@ class Recording {
     steps_ = start.at("step").get<int64_t>();
     epochs_ = start.at("epoch").get<int64_t>();
     if (start.contains("train")) train_loss_ = start["train"].value("loss", Json());
-    if (start.contains("train") || start.contains("test")) metrics_ = start[start.contains("test") ? "test" : "train"];
+    if (start.contains("train") || start.contains("test"))
+      metrics_ = start[start.contains("test") ? "test" : "train"];
   }
 
   void message(const Json& message) {
@@ -116,7 +121,11 @@ class Recording {
     std::string stopped = "failed";
     for (size_t r = 0; r < setup_.places.size(); ++r) {
       const Json& done = outcome.done[r];
-      Json worker = {{"rank", r}, {"device", setup_.places[r].label()}, {"samples", 0}, {"share", 0}, {"samples_per_second", 0}};
+      Json worker = {{"rank", r},
+                     {"device", setup_.places[r].label()},
+                     {"samples", 0},
+                     {"share", 0},
+                     {"samples_per_second", 0}};
       if (done.is_object()) {
         const double seconds = done.at("seconds").get<double>();
         worker["samples"] = done.at("samples");
@@ -126,7 +135,8 @@ class Recording {
       }
       out["workers"].push_back(worker);
     }
-    if (outcome.error) stopped = outcome.error->code() == ErrorCode::kInterrupted ? "interrupted" : "failed";
+    if (outcome.error)
+      stopped = outcome.error->code() == ErrorCode::kInterrupted ? "interrupted" : "failed";
     out["stopped"] = stopped;
     if (outcome.error) out["error"] = outcome.error->message();
     return out;
@@ -136,11 +146,15 @@ class Recording {
   void epoch(const Json& message) {
     const auto epoch = message.at("epoch").get<int64_t>();
     const Json& losses = message.at("step_losses");
-    const int64_t first = message.at("step").get<int64_t>() - static_cast<int64_t>(losses.size()) + 1;
+    const int64_t first =
+        message.at("step").get<int64_t>() - static_cast<int64_t>(losses.size()) + 1;
     for (size_t i = 0; i < losses.size(); ++i) {
-      dir_.append_metrics({{"step", first + static_cast<int64_t>(i)}, {"epoch", epoch + 1}, {"loss", losses[i]}});
+      dir_.append_metrics(
+          {{"step", first + static_cast<int64_t>(i)}, {"epoch", epoch + 1}, {"loss", losses[i]}});
     }
-    Json line = {{"epoch", epoch + 1}, {"steps", message.at("step")}, {"lr", message.at("lr")},
+    Json line = {{"epoch", epoch + 1},
+                 {"steps", message.at("step")},
+                 {"lr", message.at("lr")},
                  {"train", message.at("train")}};
     if (message.contains("test")) line["test"] = message.at("test");
     dir_.append_metrics(line);
@@ -161,7 +175,8 @@ class Recording {
   Json train_loss_, metrics_ = Json::object();
 };
 
-Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir, const std::string& resume) {
+Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
+             const std::string& resume) {
   Job job;
   job.config = setup.config.resolved();
   job.config_name = (dir.path() / "config.json").string();
@@ -178,7 +193,8 @@ Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
 
 void describe_run(const Setup& setup, Progress& progress) {
   std::vector<std::string> labels;
-  for (const WorkerPlace& place : setup.places) labels.push_back(place.label() + " (" + place.device.name + ")");
+  for (const WorkerPlace& place : setup.places)
+    labels.push_back(place.label() + " (" + place.device.name + ")");
   progress.line(str_cat("training ", setup.config.name, " on ", join(labels, ", "), "; ",
                         setup.data.train.num_samples(), " training and ",
                         setup.data.test ? setup.data.test->num_samples() : 0, " test samples"));
@@ -188,12 +204,16 @@ int finish(const TrainOptions& options, const Json& result, const RunOutcome& ou
   if (options.json) std::cout << result.dump(2) << "\n";
   if (outcome.error) return exit_code(outcome.error->code());  // printed when it happened
   if (result.at("stopped") == "interrupted") {
-    if (!options.json) std::cerr << "interrupted; continue with --resume " << result.at("run_dir").get<std::string>() << "\n";
+    if (!options.json)
+      std::cerr << "interrupted; continue with --resume " << result.at("run_dir").get<std::string>()
+                << "\n";
     return exit_code(ErrorCode::kInterrupted);
   }
   if (!options.json && !options.quiet) {
-    std::cerr << "metrics " << result.at("metrics").dump() << ", train loss " << result.at("train_loss").dump() << ", "
-              << static_cast<int64_t>(result.at("samples_per_second").get<double>()) << " samples/s\n"
+    std::cerr << "metrics " << result.at("metrics").dump() << ", train loss "
+              << result.at("train_loss").dump() << ", "
+              << static_cast<int64_t>(result.at("samples_per_second").get<double>())
+              << " samples/s\n"
               << "run directory " << result.at("run_dir").get<std::string>() << "\n";
   }
   return 0;
@@ -214,18 +234,22 @@ Start find_start(const TrainOptions& options) {
   out.checkpoint.tensors = {};
   const fs::path place = fs::path(out.file).parent_path().parent_path();
   std::error_code error;
-  if (fs::is_directory(options.resume, error) && fs::exists(place / "config.json", error)) out.run_dir = place;
+  if (fs::is_directory(options.resume, error) && fs::exists(place / "config.json", error))
+    out.run_dir = place;
   return out;
 }
 
-// --resume DIRECTORY goes on in that directory; another --out, or a checkpoint file, makes a new run.
+// --resume DIRECTORY goes on in that directory; another --out, or a checkpoint file, makes a new
+// run.
 RunDir open_run_dir(const TrainOptions& options, const Start& start, const std::string& name) {
   if (options.out.empty()) {
     if (!start.run_dir.empty()) return RunDir::open(start.run_dir, /*resume=*/true);
     return RunDir::create(fs::current_path(), name, std::time(nullptr));
   }
   std::error_code error;
-  const bool same = !start.file.empty() && fs::equivalent(fs::path(start.file).parent_path().parent_path(), options.out, error);
+  const bool same =
+      !start.file.empty() &&
+      fs::equivalent(fs::path(start.file).parent_path().parent_path(), options.out, error);
   return RunDir::open(options.out, same);
 }
 
@@ -238,20 +262,22 @@ int run_train(const TrainOptions& options) {
   const Start start = find_start(options);
   const Setup setup = prepare(options, std::move(config));
   const int64_t samples = setup.data.train.num_samples();
-  if (!start.file.empty()) check_resumable(start.checkpoint, setup.config.resolved(), samples, start.file);
+  if (!start.file.empty())
+    check_resumable(start.checkpoint, setup.config.resolved(), samples, start.file);
   RunDir dir = open_run_dir(options, start, setup.config.name);
   dir.write_config(setup.config.resolved());
   Progress progress(options.quiet, setup.config.epochs,
                     (samples + setup.config.batch_size - 1) / setup.config.batch_size, samples);
   describe_run(setup, progress);
   Recording recording(dir, progress, setup, start.checkpoint.state);
-  Supervisor supervisor(setup.places, make_job(options, setup, dir, start.file), setup.data.train,
-                        setup.data.test ? &*setup.data.test : nullptr,
-                        [&](uint32_t, const Json& message) { recording.message(message); },
-                        [&](const Error& error) {
-                          progress.finish();
-                          std::cerr << "error: " << error.message() << std::endl;
-                        });
+  Supervisor supervisor(
+      setup.places, make_job(options, setup, dir, start.file), setup.data.train,
+      setup.data.test ? &*setup.data.test : nullptr,
+      [&](uint32_t, const Json& message) { recording.message(message); },
+      [&](const Error& error) {
+        progress.finish();
+        std::cerr << "error: " << error.message() << std::endl;
+      });
   RunOutcome outcome = supervisor.run();
   progress.finish();
   try {
@@ -271,26 +297,39 @@ void add_train_command(CLI::App& app, Run& run) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App* command = app.add_subcommand("train", "Train a model on one or more devices");
   command->footer("Example: netcl-app train apps/examples/digits_mlp.json --devices cpu:0/2");
-  command->add_option("CONFIG", options->config, "Configuration file (JSON with comments)")->required();
-  command->add_option("--devices", options->devices, "Devices, such as all, gpu, gpu:0,cpu:0 or cpu:0/2")
+  command->add_option("CONFIG", options->config, "Configuration file (JSON with comments)")
+      ->required();
+  command
+      ->add_option("--devices", options->devices,
+                   "Devices, such as all, gpu, gpu:0,cpu:0 or cpu:0/2")
       ->capture_default_str();
-  command->add_option("--transport", options->transport, "Transport plugin that adds gradients up, or auto")
+  command
+      ->add_option("--transport", options->transport,
+                   "Transport plugin that adds gradients up, or auto")
       ->capture_default_str();
-  command->add_option("--shard", options->shard, "Shares of the batch: auto (by measured speed), even, or weights 3,1")
+  command
+      ->add_option("--shard", options->shard,
+                   "Shares of the batch: auto (by measured speed), even, or weights 3,1")
       ->capture_default_str();
   command->add_option("--set", options->set, "Override KEY=VALUE of the configuration (repeatable)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--out", options->out, "Run directory (default: runs/NAME-DATE)");
-  command->add_option("--resume", options->resume,
-                      "Go on from a run directory (and in it, unless --out is given) or from a checkpoint file");
-  command->add_option("--epochs", options->epochs, "Override the number of epochs")->check(CLI::PositiveNumber);
-  command->add_option("--max-steps", options->max_steps, "Stop after this many steps; the schedule stays")
+  command->add_option(
+      "--resume", options->resume,
+      "Go on from a run directory (and in it, unless --out is given) or from a checkpoint file");
+  command->add_option("--epochs", options->epochs, "Override the number of epochs")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--max-steps", options->max_steps,
+                   "Stop after this many steps; the schedule stays")
       ->check(CLI::PositiveNumber);
   command->add_option("--seed", options->seed, "Override the seed")->check(CLI::NonNegativeNumber);
-  command->add_option("--stall-timeout", options->stall_timeout,
-                      "Seconds without progress, from the first step on, after which a worker counts as lost "
-                      "(default: 10, or 10 steps' time if that is more)")
+  command
+      ->add_option(
+          "--stall-timeout", options->stall_timeout,
+          "Seconds without progress, from the first step on, after which a worker counts as lost "
+          "(default: 10, or 10 steps' time if that is more)")
       ->check(CLI::PositiveNumber);
   command->add_flag("--dry-run", options->dry_run, "Print the resolved configuration and stop");
   add_kernels(*command, *options);

@@ -22,10 +22,11 @@ std::string choose_transport(const std::string& name, const PluginHost& plugins)
   }
   if (!best.empty()) return best;
   for (const PluginRow& row : plugins.rows()) {
-    NETCL_CHECK(row.id != name, ErrorCode::kPlugin, "--transport ", name, ": the plugin is ", row.state, " (", row.code,
-                "): ", row.detail);
+    NETCL_CHECK(row.id != name, ErrorCode::kPlugin, "--transport ", name, ": the plugin is ",
+                row.state, " (", row.code, "): ", row.detail);
   }
-  NETCL_CHECK(name != "auto", ErrorCode::kPlugin, "no transport plugin serves, and more than one worker needs one. ",
+  NETCL_CHECK(name != "auto", ErrorCode::kPlugin,
+              "no transport plugin serves, and more than one worker needs one. ",
               plugins.rejections());
   fail(ErrorCode::kPlugin, "--transport ", name, ": there is no such transport plugin",
        names.empty() ? "; none was found, see `netcl-app plugins list`" : suggest(name, names));

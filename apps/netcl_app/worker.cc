@@ -58,7 +58,8 @@ Json metrics_of(const Sums& sums) {
   return out;
 }
 
-// What a worker holds, in the order in which it must go: everything on the device before the device.
+// What a worker holds, in the order in which it must go: everything on the device before the
+// device.
 class Worker {
  public:
   Worker(Job job, std::shared_ptr<Segment> segment)
@@ -82,8 +83,8 @@ class Worker {
     open_group();
     replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows());
     read_start();
-    Trainer trainer(trainer_options(), *replica_, group_, ShardPlan(job_.shard, job_.n_ranks), train_,
-                    test_ ? &*test_ : nullptr, hooks());
+    Trainer trainer(trainer_options(), *replica_, group_, ShardPlan(job_.shard, job_.n_ranks),
+                    train_, test_ ? &*test_ : nullptr, hooks());
     trainer.prepare();
     start_values();
     if (job_.mode == "eval") return evaluate(trainer);
@@ -101,7 +102,8 @@ class Worker {
   }
 
   int64_t max_rows() const {
-    return std::min(config_.batch_size, std::max(train_.num_samples(), test_ ? test_->num_samples() : 0));
+    return std::min(config_.batch_size,
+                    std::max(train_.num_samples(), test_ ? test_->num_samples() : 0));
   }
 
   void open_group() {
@@ -125,7 +127,8 @@ class Worker {
     spec.timeout_ns = job_.timeout_ms * 1'000'000;
     const TransportAccess access = transport_access(plugin);
     const std::string reason = Communicator::accepts(access, spec);
-    NETCL_CHECK(reason.empty(), ErrorCode::kPlugin, "--transport ", job_.transport, " cannot serve this group: ", reason);
+    NETCL_CHECK(reason.empty(), ErrorCode::kPlugin, "--transport ", job_.transport,
+                " cannot serve this group: ", reason);
     communicator_ = std::make_unique<Communicator>(access, spec);
     const netcl_bucket& bucket = communicator_->new_bucket(floats * sizeof(float));
     send_ = cl::Buffer(static_cast<cl_mem>(bucket.send), true);
@@ -168,13 +171,16 @@ class Worker {
       }
       losses_.push_back(report.loss);
       last_message_ = now_seconds();
-      send({{"type", "step"}, {"epoch", report.epoch}, {"step", report.step}, {"loss", report.loss}});
+      send({{"type", "step"},
+            {"epoch", report.epoch},
+            {"step", report.step},
+            {"loss", report.loss}});
     };
     out.epoch = [this](const EpochReport& report) { end_of_epoch(report); };
     out.note = [](const std::string& text) { send({{"type", "note"}, {"text", text}}); };
     out.stop_requested = [this] { return segment_->stop_requested(); };
     out.phase = [this](TrainerPhase phase) {
-      segment_->set_phase(job_.rank, phase == TrainerPhase::kTraining   ? Phases::kTraining
+      segment_->set_phase(job_.rank, phase == TrainerPhase::kTraining    ? Phases::kTraining
                                      : phase == TrainerPhase::kPreparing ? Phases::kKernels
                                                                          : Phases::kEvaluating);
     };
@@ -207,7 +213,9 @@ class Worker {
     const double score = report.test && judged.has_accuracy() ? judged.accuracy() : -judged.loss();
     const bool is_best = report.complete && score > best_;
     if (is_best) best_ = score;
-    Json state = {{"config", job_.config}, {"step", report.step}, {"epoch", report.epoch + (report.complete ? 1 : 0)},
+    Json state = {{"config", job_.config},
+                  {"step", report.step},
+                  {"epoch", report.epoch + (report.complete ? 1 : 0)},
                   {"samples", train_.num_samples()}};
     if (std::isfinite(best_)) state["best"] = best_;
     state["train"] = metrics_of(report.train);
@@ -306,7 +314,8 @@ int worker_main() {
   } catch (const Error& e) {
     return report_error(segment.get(), job, e.code(), e.message());
   } catch (const cl::Error& e) {
-    return report_error(segment.get(), job, ErrorCode::kDevice, str_cat(e.what(), ": ", cl_error_name(e.err())));
+    return report_error(segment.get(), job, ErrorCode::kDevice,
+                        str_cat(e.what(), ": ", cl_error_name(e.err())));
   } catch (const std::exception& e) {
     return report_error(segment.get(), job, ErrorCode::kInternal, e.what());
   }

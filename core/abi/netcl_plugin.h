@@ -30,11 +30,12 @@ extern "C" {
 #define NETCL_ABI_MINOR 1u
 #define NETCL_EXPORT __attribute__((visibility("default")))
 
-#define NETCL_END_(tab, m) ((size_t)((const char *)&(tab)->m - (const char *)(tab)) + sizeof((tab)->m))
+#define NETCL_END_(tab, m) \
+  ((size_t)((const char*)&(tab)->m - (const char*)(tab)) + sizeof((tab)->m))
 #define NETCL_HAS(tab, m) ((tab) && (tab)->size >= NETCL_END_(tab, m) && (tab)->m != 0)
 
 typedef struct netcl_str {
-  const char *ptr;
+  const char* ptr;
   size_t len;
 } netcl_str;
 
@@ -61,7 +62,7 @@ typedef struct netcl_graph netcl_graph;   /* records core ops while a layer trac
 typedef struct netcl_boot netcl_boot;     /* set-up channel between the ranks of one group       */
 typedef struct netcl_plugin netcl_plugin; /* plugin-owned instance                               */
 typedef uint32_t netcl_value;             /* a value inside one netcl_graph                      */
-typedef netcl_rc (*netcl_sink)(void *ctx, const void *item); /* non-OK stops the emitter         */
+typedef netcl_rc (*netcl_sink)(void* ctx, const void* item); /* non-OK stops the emitter         */
 
 typedef enum netcl_dtype_e {
   NETCL_F32 = 1,
@@ -89,8 +90,8 @@ typedef struct netcl_attr {
     int64_t i;
     double f;
     netcl_str s;
-    const int64_t *iv;
-    const double *fv;
+    const int64_t* iv;
+    const double* fv;
   } u;
 } netcl_attr;
 enum {
@@ -104,7 +105,8 @@ enum {
   NETCL_ATTR_LAYERS = 8 /* n nested layers; i: their handle for netcl_host.layer */
 };
 
-/* ---- what the host lends ---------------------------------------------------------------------- */
+/* ---- what the host lends ----------------------------------------------------------------------
+ */
 
 enum { NETCL_LOG_DEBUG = 0, NETCL_LOG_INFO = 1, NETCL_LOG_WARNING = 2, NETCL_LOG_ERROR = 3 };
 
@@ -139,60 +141,63 @@ typedef struct netcl_host {
   uint32_t abi_major, abi_minor;
   netcl_str version;
   /* diagnostics [any]; fail() stores the text and returns `code` */
-  void (*log)(netcl_call *, uint32_t level, netcl_str text);
-  netcl_rc (*fail)(netcl_call *, netcl_rc code, int64_t native_code, netcl_str text);
+  void (*log)(netcl_call*, uint32_t level, netcl_str text);
+  netcl_rc (*fail)(netcl_call*, netcl_rc code, int64_t native_code, netcl_str text);
   /* device facts [any]. Integers: "compute_units" "local_mem_bytes" "max_work_group"
    * "max_alloc_bytes" "global_mem_bytes" "unified_memory" "vector_width_float" "is_cpu" "is_gpu"
    * "base_align_bytes". Text (one netcl_str to the sink): "name" "vendor" "platform" "arch"
    * "driver" "extensions" "opencl". Unknown names: NETCL_E_ARG. */
-  netcl_rc (*device_int)(netcl_call *, netcl_device *, netcl_str name, int64_t *value);
-  netcl_rc (*device_text)(netcl_call *, netcl_device *, netcl_str name, netcl_sink, void *ctx);
+  netcl_rc (*device_int)(netcl_call*, netcl_device*, netcl_str name, int64_t* value);
+  netcl_rc (*device_text)(netcl_call*, netcl_device*, netcl_str name, netcl_sink, void* ctx);
   /* raw OpenCL handles: cl_platform_id, cl_device_id, cl_context */
-  netcl_rc (*device_cl)(netcl_call *, netcl_device *, void **platform, void **device, void **context);
+  netcl_rc (*device_cl)(netcl_call*, netcl_device*, void** platform, void** device, void** context);
   /* the directory of the plugin, where its data files lie [any] */
-  netcl_rc (*plugin_dir)(netcl_call *, netcl_sink, void *ctx);
+  netcl_rc (*plugin_dir)(netcl_call*, netcl_sink, void* ctx);
 
   /* tracing [any], only inside netcl_layer_api.trace */
-  netcl_rc (*trace_info)(netcl_call *, netcl_graph *, netcl_trace_info *);
-  netcl_rc (*value_desc)(netcl_call *, netcl_graph *, netcl_value, netcl_desc *);
-  netcl_rc (*op)(netcl_call *, netcl_graph *, netcl_str op, const netcl_value *in, uint32_t n_in,
-                 const netcl_attr *attrs, uint32_t n_attrs, netcl_value *out, uint32_t n_out);
-  netcl_rc (*slot)(netcl_call *, netcl_graph *, const netcl_slot *, netcl_value *out);
+  netcl_rc (*trace_info)(netcl_call*, netcl_graph*, netcl_trace_info*);
+  netcl_rc (*value_desc)(netcl_call*, netcl_graph*, netcl_value, netcl_desc*);
+  netcl_rc (*op)(netcl_call*, netcl_graph*, netcl_str op, const netcl_value* in, uint32_t n_in,
+                 const netcl_attr* attrs, uint32_t n_attrs, netcl_value* out, uint32_t n_out);
+  netcl_rc (*slot)(netcl_call*, netcl_graph*, const netcl_slot*, netcl_value* out);
   /* assigns the next value of a STATISTIC slot; takes effect when the step is committed */
-  netcl_rc (*update_slot)(netcl_call *, netcl_graph *, netcl_value slot, netcl_value next);
+  netcl_rc (*update_slot)(netcl_call*, netcl_graph*, netcl_value slot, netcl_value next);
   /* the step's random state (a value to pass to random ops) and a stream id of this layer's own */
-  netcl_rc (*random_stream)(netcl_call *, netcl_graph *, netcl_value *state, int64_t *stream);
+  netcl_rc (*random_stream)(netcl_call*, netcl_graph*, netcl_value* state, int64_t* stream);
   /* traces layer `index` of an attribute of kind NETCL_ATTR_LAYERS (handle: its u.i) */
-  netcl_rc (*layer)(netcl_call *, netcl_graph *, int64_t handle, uint32_t index,
-                    const netcl_value *in, uint32_t n_in, netcl_value *out, uint32_t n_out);
+  netcl_rc (*layer)(netcl_call*, netcl_graph*, int64_t handle, uint32_t index,
+                    const netcl_value* in, uint32_t n_in, netcl_value* out, uint32_t n_out);
 
   /* set-up between the ranks of a group, for transports. Every rank must call these in the same
    * order; they return NETCL_E_PEER when a rank has died and NETCL_E_TIMEOUT when one is late. */
   /* all[rank] of `bytes` each receives every rank's `mine` (bytes <= 256) */
-  netcl_rc (*boot_exchange)(netcl_call *, netcl_boot *, const void *mine, uint32_t bytes, void *all);
+  netcl_rc (*boot_exchange)(netcl_call*, netcl_boot*, const void* mine, uint32_t bytes, void* all);
   /* zeroed memory that all ranks see, page-aligned, freed when the group closes */
-  netcl_rc (*boot_shared)(netcl_call *, netcl_boot *, uint64_t bytes, void **memory);
-  /* [any] NETCL_OK, or NETCL_E_PEER with the reason once the group is aborted: poll while waiting */
-  netcl_rc (*boot_status)(netcl_call *, netcl_boot *);
+  netcl_rc (*boot_shared)(netcl_call*, netcl_boot*, uint64_t bytes, void** memory);
+  /* [any] NETCL_OK, or NETCL_E_PEER with the reason once the group is aborted: poll while waiting
+   */
+  netcl_rc (*boot_status)(netcl_call*, netcl_boot*);
   /* ---- append here ---- */
 } netcl_host;
 
-/* ---- what the plugin gives back --------------------------------------------------------------- */
+/* ---- what the plugin gives back ---------------------------------------------------------------
+ */
 
 typedef struct netcl_plugin_api {
   size_t size; /* set by the host; the plugin must not write beyond it */
   uint32_t abi_major, abi_minor;
   netcl_str id, version; /* must equal the manifest; live as long as the plugin */
-  netcl_plugin *self;
+  netcl_plugin* self;
   /* [any] the interface table of that name, or NULL */
-  const void *(*query)(netcl_plugin *, netcl_str interface_name);
-  void (*close)(netcl_plugin *); /* [setup] idempotent */
+  const void* (*query)(netcl_plugin*, netcl_str interface_name);
+  void (*close)(netcl_plugin*); /* [setup] idempotent */
 } netcl_plugin_api;
 
-typedef netcl_rc (*netcl_plugin_open_fn)(const netcl_host *, netcl_call *, netcl_plugin_api *out);
+typedef netcl_rc (*netcl_plugin_open_fn)(const netcl_host*, netcl_call*, netcl_plugin_api* out);
 #define NETCL_OPEN_SYMBOL "netcl_plugin_open_v1"
 
-/* ---- kernel sets: "netcl.kernels/1" ----------------------------------------------------------- */
+/* ---- kernel sets: "netcl.kernels/1" -----------------------------------------------------------
+ */
 
 enum { NETCL_NUM_STRICT_FP32 = 0u, NETCL_NUM_REPRODUCIBLE = 1u, NETCL_NUM_TF32 = 2u };
 
@@ -203,7 +208,7 @@ typedef struct netcl_opkey {
   netcl_str op, family;
   uint32_t n_in, n_out, n_attrs, numerics;
   const netcl_desc *in, *out;
-  const netcl_attr *attrs;
+  const netcl_attr* attrs;
 } netcl_opkey;
 
 typedef struct netcl_arg {
@@ -212,7 +217,7 @@ typedef struct netcl_arg {
     int64_t i;
     double f;
     uint64_t bytes;
-    const int32_t *v8; /* eight int32, passed by value as int8 */
+    const int32_t* v8; /* eight int32, passed by value as int8 */
   } u;
 } netcl_arg;
 enum {
@@ -232,19 +237,20 @@ typedef struct netcl_source { /* one piece of OpenCL C; a program is their conca
 
 typedef struct netcl_launch {
   netcl_str entry, options;
-  const netcl_source *sources;
-  const netcl_arg *args;
+  const netcl_source* sources;
+  const netcl_arg* args;
   uint32_t n_sources, n_args, dims, reserved;
   uint64_t global[3], local[3]; /* local[0] == 0: the driver chooses. A zero in global: no launch */
 } netcl_launch;
 
 /* How to compute one op key: plain data, valid during the sink call. The host copies and checks it
- * once (argument indices, sizes, device limits) and replays it; no plugin call happens per launch. */
+ * once (argument indices, sizes, device limits) and replays it; no plugin call happens per launch.
+ */
 typedef struct netcl_recipe {
   size_t size;
   netcl_str variant;
-  const netcl_launch *launches;
-  const uint64_t *scratch_bytes;
+  const netcl_launch* launches;
+  const uint64_t* scratch_bytes;
   uint32_t n_launches, n_scratch;
 } netcl_recipe;
 
@@ -257,15 +263,16 @@ typedef struct netcl_kernels_api {
   size_t size;
   /* [any] Emits one netcl_recipe. `variant` empty: the set's own best choice. DECLINE with a reason
    * if the key or the variant cannot be served on this device. */
-  netcl_rc (*plan)(netcl_plugin *, netcl_call *, netcl_device *, const netcl_opkey *,
-                   netcl_str variant, netcl_sink, void *ctx);
+  netcl_rc (*plan)(netcl_plugin*, netcl_call*, netcl_device*, const netcl_opkey*, netcl_str variant,
+                   netcl_sink, void* ctx);
   /* [any] Emits a netcl_variant for each variant of the op, best guess first. */
-  netcl_rc (*enumerate)(netcl_plugin *, netcl_call *, netcl_device *, const netcl_opkey *,
-                        netcl_sink, void *ctx);
+  netcl_rc (*enumerate)(netcl_plugin*, netcl_call*, netcl_device*, const netcl_opkey*, netcl_sink,
+                        void* ctx);
 } netcl_kernels_api;
 #define NETCL_KERNELS_INTERFACE "netcl.kernels/1"
 
-/* ---- layers: "netcl.layer/1" ------------------------------------------------------------------ */
+/* ---- layers: "netcl.layer/1" ------------------------------------------------------------------
+ */
 
 enum { NETCL_ATTR_REQUIRED = 1u };
 typedef struct netcl_attr_spec { /* one key of a layer's configuration */
@@ -279,23 +286,24 @@ typedef struct netcl_attr_spec { /* one key of a layer's configuration */
 typedef struct netcl_layer_type {
   netcl_str name; /* "vendor.type"; short names are kept for netcl's own plugins */
   netcl_str doc;
-  const netcl_attr_spec *attrs;
+  const netcl_attr_spec* attrs;
   uint32_t n_attrs, n_in, n_out, reserved;
 } netcl_layer_type;
 
 typedef struct netcl_layer_api {
   size_t size;
-  netcl_rc (*types)(netcl_plugin *, netcl_call *, netcl_sink, void *ctx); /* [any] netcl_layer_type */
+  netcl_rc (*types)(netcl_plugin*, netcl_call*, netcl_sink, void* ctx); /* [any] netcl_layer_type */
   /* [any] Says the layer in core ops. `attrs` holds every key of the type: given values are checked
    * against the specification, absent ones have their default. Slots, random streams and nested
    * layers are declared through the host. Backward comes from the ops. */
-  netcl_rc (*trace)(netcl_plugin *, netcl_call *, netcl_str type, const netcl_attr *attrs,
-                    uint32_t n_attrs, netcl_graph *, const netcl_value *in, uint32_t n_in,
-                    netcl_value *out, uint32_t n_out);
+  netcl_rc (*trace)(netcl_plugin*, netcl_call*, netcl_str type, const netcl_attr* attrs,
+                    uint32_t n_attrs, netcl_graph*, const netcl_value* in, uint32_t n_in,
+                    netcl_value* out, uint32_t n_out);
 } netcl_layer_api;
 #define NETCL_LAYER_INTERFACE "netcl.layer/1"
 
-/* ---- reduction transports: "netcl.transport/1" ------------------------------------------------ */
+/* ---- reduction transports: "netcl.transport/1" ------------------------------------------------
+ */
 
 typedef struct netcl_member {
   uint32_t rank, host, process, context; /* equal numbers: same machine, process, cl_context */
@@ -304,9 +312,9 @@ typedef struct netcl_member {
 typedef struct netcl_group_spec {
   size_t size;
   uint32_t rank, n_ranks;
-  const netcl_member *members;
-  netcl_device *device; /* this rank's */
-  netcl_boot *boot;
+  const netcl_member* members;
+  netcl_device* device; /* this rank's */
+  netcl_boot* boot;
   uint64_t timeout_ns; /* longest wait for a peer inside one collective */
 } netcl_group_spec;
 
@@ -314,7 +322,7 @@ typedef struct netcl_group_spec {
  * lies in `recv` (they may be the same buffer). cl_mem of the rank's context. */
 typedef struct netcl_bucket {
   size_t size;
-  void *handle; /* the transport's own */
+  void* handle; /* the transport's own */
   void *send, *recv;
   uint64_t bytes;
 } netcl_bucket;
@@ -326,8 +334,8 @@ typedef struct netcl_coll {
   size_t size;
   uint32_t kind, dtype, redop, root;
   uint64_t offset_bytes, count; /* elements [offset, offset + count) of the bucket */
-  const netcl_bucket *bucket;
-  void *ready;    /* cl_event after which `send` holds the data, or NULL: it already does */
+  const netcl_bucket* bucket;
+  void* ready;    /* cl_event after which `send` holds the data, or NULL: it already does */
   netcl_str name; /* for messages: "gradients", "bucket 3" */
 } netcl_coll;
 
@@ -337,18 +345,18 @@ typedef struct netcl_transport_api {
   size_t size;
   uint32_t caps, reserved;
   /* [any] OK, or DECLINE with the first pair that cannot be served and why */
-  netcl_rc (*accept)(netcl_plugin *, netcl_call *, const netcl_group_spec *);
-  netcl_rc (*open)(netcl_plugin *, netcl_call *, const netcl_group_spec *, void **group);
+  netcl_rc (*accept)(netcl_plugin*, netcl_call*, const netcl_group_spec*);
+  netcl_rc (*open)(netcl_plugin*, netcl_call*, const netcl_group_spec*, void** group);
   /* [group] every rank asks for the same size, in the same order */
-  netcl_rc (*bucket_new)(netcl_plugin *, netcl_call *, void *group, uint64_t bytes, netcl_bucket *);
-  void (*bucket_free)(netcl_plugin *, void *group, netcl_bucket *);
+  netcl_rc (*bucket_new)(netcl_plugin*, netcl_call*, void* group, uint64_t bytes, netcl_bucket*);
+  void (*bucket_free)(netcl_plugin*, void* group, netcl_bucket*);
   /* [group] starts a collective and returns at once; they complete in the order posted */
-  netcl_rc (*post)(netcl_plugin *, netcl_call *, void *group, const netcl_coll *, uint64_t *ticket);
+  netcl_rc (*post)(netcl_plugin*, netcl_call*, void* group, const netcl_coll*, uint64_t* ticket);
   /* [group] returns when `recv` holds the result for any command enqueued from now on */
-  netcl_rc (*wait)(netcl_plugin *, netcl_call *, void *group, uint64_t ticket);
+  netcl_rc (*wait)(netcl_plugin*, netcl_call*, void* group, uint64_t ticket);
   /* [any] makes every present and later wait of this rank return NETCL_E_CANCELLED */
-  void (*abort)(netcl_plugin *, void *group, netcl_str reason);
-  void (*close)(netcl_plugin *, void *group);
+  void (*abort)(netcl_plugin*, void* group, netcl_str reason);
+  void (*close)(netcl_plugin*, void* group);
 } netcl_transport_api;
 #define NETCL_TRANSPORT_INTERFACE "netcl.transport/1"
 

@@ -25,491 +25,509 @@
 namespace netcl {
 namespace plugin __attribute__((visibility("hidden"))) {
 
-inline netcl_str to_abi(std::string_view text) { return {text.data(), text.size()}; }
-inline std::string_view view(netcl_str text) { return {text.ptr, text.len}; }
+  inline netcl_str to_abi(std::string_view text) { return {text.data(), text.size()}; }
+  inline std::string_view view(netcl_str text) { return {text.ptr, text.len}; }
 
-// "I broke": the host stops and shows the text.
-class Failure : public std::runtime_error {
- public:
-  Failure(netcl_rc code, const std::string& text, int64_t native_code = 0)
-      : std::runtime_error(text), code_(code), native_code_(native_code) {}
-  netcl_rc code() const { return code_; }
-  int64_t native_code() const { return native_code_; }
+  // "I broke": the host stops and shows the text.
+  class Failure : public std::runtime_error {
+   public:
+    Failure(netcl_rc code, const std::string& text, int64_t native_code = 0)
+        : std::runtime_error(text), code_(code), native_code_(native_code) {}
+    netcl_rc code() const { return code_; }
+    int64_t native_code() const { return native_code_; }
 
- private:
-  netcl_rc code_;
-  int64_t native_code_;
-};
+   private:
+    netcl_rc code_;
+    int64_t native_code_;
+  };
 
-// "Not me, and why": the host asks the next candidate.
-class Decline : public Failure {
- public:
-  explicit Decline(const std::string& reason) : Failure(NETCL_DECLINE, reason) {}
-};
+  // "Not me, and why": the host asks the next candidate.
+  class Decline : public Failure {
+   public:
+    explicit Decline(const std::string& reason) : Failure(NETCL_DECLINE, reason) {}
+  };
 
-// A host service failed and has stored its own text in the call, which is kept.
-class Reported : public Failure {
- public:
-  Reported(netcl_rc code, const std::string& service)
-      : Failure(code, "host service failed: " + service) {}
-};
+  // A host service failed and has stored its own text in the call, which is kept.
+  class Reported : public Failure {
+   public:
+    Reported(netcl_rc code, const std::string& service)
+        : Failure(code, "host service failed: " + service) {}
+  };
 
-// Runs `body` and turns every exception into a status and a text in the call.
-template <typename Body>
-netcl_rc guard(const netcl_host* host, netcl_call* call, Body&& body) {
-  try {
-    body();
-    return NETCL_OK;
-  } catch (const Reported& e) {
-    return e.code();
-  } catch (const Failure& e) {
-    return host->fail(call, e.code(), e.native_code(), to_abi(e.what()));
-  } catch (const std::bad_alloc&) {
-    return host->fail(call, NETCL_E_NOMEM, 0, to_abi("out of memory"));
-  } catch (const std::exception& e) {
-    return host->fail(call, NETCL_E_BUG, 0, to_abi(e.what()));
-  } catch (...) {
-    return host->fail(call, NETCL_E_BUG, 0, to_abi("an exception that is no std::exception"));
-  }
-}
-
-// Throws what the host stored when one of its services failed; the text is already in the call.
-inline void check(netcl_rc rc, const char* service = "?") {
-  if (rc != NETCL_OK) throw Reported(rc, service);
-}
-
-// The host's services within one call.
-class Host {
- public:
-  Host(const netcl_host* table, netcl_call* call) : table_(table), call_(call) {}
-  const netcl_host* table() const { return table_; }
-  netcl_call* call() const { return call_; }
-
-  void log(uint32_t level, std::string_view text) const { table_->log(call_, level, to_abi(text)); }
-  int64_t device_int(netcl_device* device, std::string_view name) const {
-    int64_t value = 0;
-    check(table_->device_int(call_, device, to_abi(name), &value));
-    return value;
-  }
-  std::string device_text(netcl_device* device, std::string_view name) const {
-    std::string out;
-    check(table_->device_text(call_, device, to_abi(name), &store_text, &out));
-    return out;
-  }
-  std::string plugin_dir() const {
-    std::string out;
-    check(table_->plugin_dir(call_, &store_text, &out));
-    return out;
-  }
-
- private:
-  static netcl_rc store_text(void* ctx, const void* item) {
-    *static_cast<std::string*>(ctx) = std::string(view(*static_cast<const netcl_str*>(item)));
-    return NETCL_OK;
-  }
-  const netcl_host* table_;
-  netcl_call* call_;
-};
-
-// ---- attributes ---------------------------------------------------------------------------------
-
-inline netcl_attr attr_int(std::string_view key, int64_t value) {
-  netcl_attr a{};
-  a.key = to_abi(key);
-  a.kind = NETCL_ATTR_INT;
-  a.u.i = value;
-  return a;
-}
-inline netcl_attr attr_bool(std::string_view key, bool value) {
-  netcl_attr a = attr_int(key, value ? 1 : 0);
-  a.kind = NETCL_ATTR_BOOL;
-  return a;
-}
-inline netcl_attr attr_float(std::string_view key, double value) {
-  netcl_attr a{};
-  a.key = to_abi(key);
-  a.kind = NETCL_ATTR_FLOAT;
-  a.u.f = value;
-  return a;
-}
-// `value` must outlive the attribute.
-inline netcl_attr attr_text(std::string_view key, std::string_view value) {
-  netcl_attr a{};
-  a.key = to_abi(key);
-  a.kind = NETCL_ATTR_STR;
-  a.u.s = to_abi(value);
-  return a;
-}
-// `values` must outlive the attribute.
-inline netcl_attr attr_ints(std::string_view key, const std::vector<int64_t>& values,
-                            uint32_t kind = NETCL_ATTR_INTS) {
-  netcl_attr a{};
-  a.key = to_abi(key);
-  a.kind = kind;
-  a.n = static_cast<uint32_t>(values.size());
-  a.u.iv = values.data();
-  return a;
-}
-// A shape, in which -k stands for k x batch size.
-inline netcl_attr attr_dims(std::string_view key, const std::vector<int64_t>& values) {
-  return attr_ints(key, values, NETCL_ATTR_DIMS);
-}
-
-class AttrView {
- public:
-  AttrView(const netcl_attr* attrs, uint32_t n) : attrs_(attrs), n_(n) {}
-  const netcl_attr* find(std::string_view key) const {
-    for (uint32_t i = 0; i < n_; ++i) {
-      if (view(attrs_[i].key) == key) return &attrs_[i];
+  // Runs `body` and turns every exception into a status and a text in the call.
+  template <typename Body>
+  netcl_rc guard(const netcl_host* host, netcl_call* call, Body&& body) {
+    try {
+      body();
+      return NETCL_OK;
+    } catch (const Reported& e) {
+      return e.code();
+    } catch (const Failure& e) {
+      return host->fail(call, e.code(), e.native_code(), to_abi(e.what()));
+    } catch (const std::bad_alloc&) {
+      return host->fail(call, NETCL_E_NOMEM, 0, to_abi("out of memory"));
+    } catch (const std::exception& e) {
+      return host->fail(call, NETCL_E_BUG, 0, to_abi(e.what()));
+    } catch (...) {
+      return host->fail(call, NETCL_E_BUG, 0, to_abi("an exception that is no std::exception"));
     }
-    return nullptr;
   }
-  const netcl_attr& at(std::string_view key) const {
-    const netcl_attr* a = find(key);
-    if (a == nullptr) throw Failure(NETCL_E_ARG, "attribute " + std::string(key) + " is missing");
-    return *a;
+
+  // Throws what the host stored when one of its services failed; the text is already in the call.
+  inline void check(netcl_rc rc, const char* service = "?") {
+    if (rc != NETCL_OK) throw Reported(rc, service);
   }
-  int64_t integer(std::string_view key) const { return at(key).u.i; }
-  bool boolean(std::string_view key) const { return at(key).u.i != 0; }
-  double number(std::string_view key) const {
-    const netcl_attr& a = at(key);
-    return a.kind == NETCL_ATTR_FLOAT ? a.u.f : static_cast<double>(a.u.i);
-  }
-  std::string_view text(std::string_view key) const { return view(at(key).u.s); }
-  std::vector<int64_t> integers(std::string_view key) const {
-    const netcl_attr& a = at(key);
-    return {a.u.iv, a.u.iv + a.n};
-  }
-  const netcl_attr* data() const { return attrs_; }
-  uint32_t size() const { return n_; }
 
- private:
-  const netcl_attr* attrs_;
-  uint32_t n_;
-};
+  // The host's services within one call.
+  class Host {
+   public:
+    Host(const netcl_host* table, netcl_call* call) : table_(table), call_(call) {}
+    const netcl_host* table() const { return table_; }
+    netcl_call* call() const { return call_; }
 
-// ---- base class of every plugin -----------------------------------------------------------------
-
-class Plugin {
- public:
-  explicit Plugin(const netcl_host* host) : host_(host) {}
-  Plugin(const Plugin&) = delete;
-  Plugin& operator=(const Plugin&) = delete;
-  virtual ~Plugin() = default;
-  virtual std::string_view id() const = 0;
-  virtual std::string_view version() const = 0;
-  // Returns the C table of the interface, or nullptr.
-  virtual const void* query(std::string_view interface_name) = 0;
-  const netcl_host* host() const { return host_; }
-
- private:
-  const netcl_host* host_;
-};
-
-inline Plugin& self(netcl_plugin* p) { return *reinterpret_cast<Plugin*>(p); }
-
-template <typename P>
-netcl_rc open_plugin(const netcl_host* host, netcl_call* call, netcl_plugin_api* out) {
-  if (host == nullptr || out == nullptr || !NETCL_HAS(host, fail)) return NETCL_E_ABI;
-  return guard(host, call, [&] {
-    if (host->abi_major != NETCL_ABI_MAJOR || (NETCL_ABI_MAJOR == 0 && host->abi_minor != NETCL_ABI_MINOR)) {
-      throw Failure(NETCL_E_ABI, "the plugin was built for another version of the boundary");
+    void log(uint32_t level, std::string_view text) const {
+      table_->log(call_, level, to_abi(text));
     }
-    P* plugin = nullptr;
-    if constexpr (std::is_constructible_v<P, const netcl_host*, netcl_call*>) {
-      plugin = new P(host, call);  // for a plugin that needs host services to know itself
-    } else {
-      plugin = new P(host);
+    int64_t device_int(netcl_device* device, std::string_view name) const {
+      int64_t value = 0;
+      check(table_->device_int(call_, device, to_abi(name), &value));
+      return value;
     }
-    out->abi_major = NETCL_ABI_MAJOR;
-    out->abi_minor = NETCL_ABI_MINOR;
-    out->id = to_abi(plugin->id());
-    out->version = to_abi(plugin->version());
-    out->self = reinterpret_cast<netcl_plugin*>(static_cast<Plugin*>(plugin));
-    out->query = [](netcl_plugin* p, netcl_str name) -> const void* {
-      try {
-        return self(p).query(view(name));
-      } catch (...) {
-        return nullptr;
+    std::string device_text(netcl_device* device, std::string_view name) const {
+      std::string out;
+      check(table_->device_text(call_, device, to_abi(name), &store_text, &out));
+      return out;
+    }
+    std::string plugin_dir() const {
+      std::string out;
+      check(table_->plugin_dir(call_, &store_text, &out));
+      return out;
+    }
+
+   private:
+    static netcl_rc store_text(void* ctx, const void* item) {
+      *static_cast<std::string*>(ctx) = std::string(view(*static_cast<const netcl_str*>(item)));
+      return NETCL_OK;
+    }
+    const netcl_host* table_;
+    netcl_call* call_;
+  };
+
+  // ---- attributes
+  // ---------------------------------------------------------------------------------
+
+  inline netcl_attr attr_int(std::string_view key, int64_t value) {
+    netcl_attr a{};
+    a.key = to_abi(key);
+    a.kind = NETCL_ATTR_INT;
+    a.u.i = value;
+    return a;
+  }
+  inline netcl_attr attr_bool(std::string_view key, bool value) {
+    netcl_attr a = attr_int(key, value ? 1 : 0);
+    a.kind = NETCL_ATTR_BOOL;
+    return a;
+  }
+  inline netcl_attr attr_float(std::string_view key, double value) {
+    netcl_attr a{};
+    a.key = to_abi(key);
+    a.kind = NETCL_ATTR_FLOAT;
+    a.u.f = value;
+    return a;
+  }
+  // `value` must outlive the attribute.
+  inline netcl_attr attr_text(std::string_view key, std::string_view value) {
+    netcl_attr a{};
+    a.key = to_abi(key);
+    a.kind = NETCL_ATTR_STR;
+    a.u.s = to_abi(value);
+    return a;
+  }
+  // `values` must outlive the attribute.
+  inline netcl_attr attr_ints(std::string_view key, const std::vector<int64_t>& values,
+                              uint32_t kind = NETCL_ATTR_INTS) {
+    netcl_attr a{};
+    a.key = to_abi(key);
+    a.kind = kind;
+    a.n = static_cast<uint32_t>(values.size());
+    a.u.iv = values.data();
+    return a;
+  }
+  // A shape, in which -k stands for k x batch size.
+  inline netcl_attr attr_dims(std::string_view key, const std::vector<int64_t>& values) {
+    return attr_ints(key, values, NETCL_ATTR_DIMS);
+  }
+
+  class AttrView {
+   public:
+    AttrView(const netcl_attr* attrs, uint32_t n) : attrs_(attrs), n_(n) {}
+    const netcl_attr* find(std::string_view key) const {
+      for (uint32_t i = 0; i < n_; ++i) {
+        if (view(attrs_[i].key) == key) return &attrs_[i];
       }
-    };
-    out->close = [](netcl_plugin* p) { delete &self(p); };
-  });
-}
+      return nullptr;
+    }
+    const netcl_attr& at(std::string_view key) const {
+      const netcl_attr* a = find(key);
+      if (a == nullptr) throw Failure(NETCL_E_ARG, "attribute " + std::string(key) + " is missing");
+      return *a;
+    }
+    int64_t integer(std::string_view key) const { return at(key).u.i; }
+    bool boolean(std::string_view key) const { return at(key).u.i != 0; }
+    double number(std::string_view key) const {
+      const netcl_attr& a = at(key);
+      return a.kind == NETCL_ATTR_FLOAT ? a.u.f : static_cast<double>(a.u.i);
+    }
+    std::string_view text(std::string_view key) const { return view(at(key).u.s); }
+    std::vector<int64_t> integers(std::string_view key) const {
+      const netcl_attr& a = at(key);
+      return {a.u.iv, a.u.iv + a.n};
+    }
+    const netcl_attr* data() const { return attrs_; }
+    uint32_t size() const { return n_; }
 
-// ---- reduction transports -----------------------------------------------------------------------
+   private:
+    const netcl_attr* attrs_;
+    uint32_t n_;
+  };
 
-// One rank's end of a group. The members have the contracts of netcl_transport_api; they throw
-// Failure. The destructor closes the group.
-class TransportGroup {
- public:
-  virtual ~TransportGroup() = default;
-  virtual void bucket_new(const Host& host, uint64_t bytes, netcl_bucket* out) = 0;
-  virtual void bucket_free(netcl_bucket* bucket) noexcept = 0;
-  virtual uint64_t post(const Host& host, const netcl_coll& collective) = 0;
-  virtual void wait(const Host& host, uint64_t ticket) = 0;
-  virtual void abort(std::string_view reason) noexcept = 0;
-};
+  // ---- base class of every plugin
+  // -----------------------------------------------------------------
 
-// A plugin that offers a transport.
-class Transport : public Plugin {
- public:
-  // `caps`: NETCL_TC_*.
-  Transport(const netcl_host* host, uint32_t caps) : Plugin(host) {
-    api_.size = sizeof(api_);
-    api_.caps = caps;
-    api_.accept = [](netcl_plugin* p, netcl_call* call, const netcl_group_spec* spec) {
-      return guard(of(p).host(), call, [&] { of(p).accept(Host(of(p).host(), call), *spec); });
-    };
-    api_.open = [](netcl_plugin* p, netcl_call* call, const netcl_group_spec* spec, void** group) {
-      return guard(of(p).host(), call, [&] {
-        *group = of(p).open(Host(of(p).host(), call), *spec).release();
-      });
-    };
-    api_.bucket_new = [](netcl_plugin* p, netcl_call* call, void* group, uint64_t bytes,
-                         netcl_bucket* out) {
-      return guard(of(p).host(), call,
-                   [&] { as_group(group).bucket_new(Host(of(p).host(), call), bytes, out); });
-    };
-    api_.bucket_free = [](netcl_plugin*, void* group, netcl_bucket* bucket) {
-      as_group(group).bucket_free(bucket);
-    };
-    api_.post = [](netcl_plugin* p, netcl_call* call, void* group, const netcl_coll* collective,
-                   uint64_t* ticket) {
-      return guard(of(p).host(), call, [&] {
-        *ticket = as_group(group).post(Host(of(p).host(), call), *collective);
-      });
-    };
-    api_.wait = [](netcl_plugin* p, netcl_call* call, void* group, uint64_t ticket) {
-      return guard(of(p).host(), call,
-                   [&] { as_group(group).wait(Host(of(p).host(), call), ticket); });
-    };
-    api_.abort = [](netcl_plugin*, void* group, netcl_str reason) {
-      as_group(group).abort(view(reason));
-    };
-    api_.close = [](netcl_plugin*, void* group) { delete &as_group(group); };
-  }
-  // Throws Decline with the first pair of ranks that cannot be served.
-  virtual void accept(const Host& host, const netcl_group_spec& spec) = 0;
-  virtual std::unique_ptr<TransportGroup> open(const Host& host, const netcl_group_spec& spec) = 0;
-  const void* query(std::string_view interface_name) override {
-    return interface_name == NETCL_TRANSPORT_INTERFACE ? &api_ : nullptr;
-  }
+  class Plugin {
+   public:
+    explicit Plugin(const netcl_host* host) : host_(host) {}
+    Plugin(const Plugin&) = delete;
+    Plugin& operator=(const Plugin&) = delete;
+    virtual ~Plugin() = default;
+    virtual std::string_view id() const = 0;
+    virtual std::string_view version() const = 0;
+    // Returns the C table of the interface, or nullptr.
+    virtual const void* query(std::string_view interface_name) = 0;
+    const netcl_host* host() const { return host_; }
 
- private:
-  static Transport& of(netcl_plugin* p) { return static_cast<Transport&>(self(p)); }
-  static TransportGroup& as_group(void* group) { return *static_cast<TransportGroup*>(group); }
-  netcl_transport_api api_{};
-};
+   private:
+    const netcl_host* host_;
+  };
 
-// ---- layers ---------------------------------------------------------------------------------------
+  inline Plugin& self(netcl_plugin * p) { return *reinterpret_cast<Plugin*>(p); }
 
-// A value inside a graph, as a layer sees it.
-struct Value {
-  netcl_value id = 0;
-};
-
-// What a layer's trace may do. Valid during the call only.
-class Trace {
- public:
-  Trace(Host host, netcl_graph* graph, AttrView attrs, const netcl_value* in, uint32_t n_in,
-        netcl_value* out, uint32_t n_out)
-      : host_(host), graph_(graph), attrs_(attrs), in_(in), out_(out), n_in_(n_in), n_out_(n_out) {}
-
-  const AttrView& attrs() const { return attrs_; }
-  uint32_t n_inputs() const { return n_in_; }
-  Value input(uint32_t i) const {
-    if (i >= n_in_) throw Failure(NETCL_E_BUG, "the layer asks for an input that it does not have");
-    return {in_[i]};
-  }
-  void output(uint32_t i, Value v) const {
-    if (i >= n_out_) throw Failure(NETCL_E_BUG, "the layer sets an output that it does not have");
-    out_[i] = v.id;
-  }
-  netcl_desc desc(Value v) const {
-    netcl_desc d{};
-    check(host_.table()->value_desc(host_.call(), graph_, v.id, &d));
-    return d;
-  }
-  // Shape of a value; dimension 0 is negative where it grows with the batch.
-  std::vector<int64_t> shape(Value v) const {
-    const netcl_desc d = desc(v);
-    return {d.dim, d.dim + d.rank};
-  }
-  bool training() const {
-    netcl_trace_info info{};
-    info.size = sizeof(info);
-    check(host_.table()->trace_info(host_.call(), graph_, &info));
-    return info.training != 0;
-  }
-  // Records one core op with one output.
-  Value op(std::string_view name, const std::vector<Value>& in,
-           const std::vector<netcl_attr>& attrs = {}) const {
-    return ops(name, in, attrs, 1).front();
-  }
-  std::vector<Value> ops(std::string_view name, const std::vector<Value>& in,
-                         const std::vector<netcl_attr>& attrs, uint32_t n_out) const {
-    std::vector<netcl_value> ids, results(n_out);
-    for (const Value v : in) ids.push_back(v.id);
-    check(host_.table()->op(host_.call(), graph_, to_abi(name), ids.data(),
-                            static_cast<uint32_t>(ids.size()), attrs.data(),
-                            static_cast<uint32_t>(attrs.size()), results.data(), n_out));
-    std::vector<Value> out;
-    for (const netcl_value id : results) out.push_back({id});
-    return out;
-  }
-  // Declares a trained parameter (f32). `init` is NETCL_INIT_*, with its arguments a and b.
-  Value parameter(std::string_view name, const std::vector<int64_t>& shape, uint32_t init,
-                  double a = 0, double b = 0) const {
-    return slot(name, shape, NETCL_ROLE_PARAMETER, init, NETCL_MERGE_FIRST, a, b);
-  }
-  // Declares a statistic that training changes without a gradient (a running mean).
-  Value statistic(std::string_view name, const std::vector<int64_t>& shape, uint32_t init,
-                  uint32_t merge, double a = 0, double b = 0) const {
-    return slot(name, shape, NETCL_ROLE_STATISTIC, init, merge, a, b);
-  }
-  void update(Value statistic, Value next) const {
-    check(host_.table()->update_slot(host_.call(), graph_, statistic.id, next.id));
-  }
-  // The step's random state and a stream id of this layer's own, for random ops.
-  std::pair<Value, int64_t> random_stream() const {
-    netcl_value state = 0;
-    int64_t stream = 0;
-    check(host_.table()->random_stream(host_.call(), graph_, &state, &stream));
-    return {Value{state}, stream};
-  }
-  // Number of nested layers in an attribute of kind NETCL_ATTR_LAYERS.
-  uint32_t num_layers(std::string_view key) const { return attrs_.at(key).n; }
-  // Traces one of them.
-  Value layer(std::string_view key, uint32_t index, Value in) const {
-    netcl_value result = 0;
-    check(host_.table()->layer(host_.call(), graph_, attrs_.at(key).u.i, index, &in.id, 1, &result, 1));
-    return {result};
-  }
-
- private:
-  Value slot(std::string_view name, const std::vector<int64_t>& shape, uint32_t role, uint32_t init,
-             uint32_t merge, double a, double b) const {
-    if (shape.size() > NETCL_MAX_RANK) throw Failure(NETCL_E_ARG, "a slot has too many dimensions");
-    netcl_slot s{};
-    s.size = sizeof(s);
-    s.name = to_abi(name);
-    s.desc.dtype = NETCL_F32;
-    s.desc.rank = static_cast<uint32_t>(shape.size());
-    for (size_t i = 0; i < shape.size(); ++i) s.desc.dim[i] = shape[i];
-    s.role = role;
-    s.init = init;
-    s.merge = merge;
-    s.a = a;
-    s.b = b;
-    netcl_value v = 0;
-    check(host_.table()->slot(host_.call(), graph_, &s, &v));
-    return {v};
-  }
-  Host host_;
-  netcl_graph* graph_;
-  AttrView attrs_;
-  const netcl_value* in_;
-  netcl_value* out_;
-  uint32_t n_in_, n_out_;
-};
-
-// One key of a layer's configuration.
-struct AttrSpec {
-  std::string key;
-  uint32_t kind = NETCL_ATTR_INT;
-  bool required = true;
-  double number = 0;  // default of INT, FLOAT and BOOL
-  std::string text;   // default of STR
-  double min = 0, max = 0;
-  std::string choices;
-  std::string doc;
-};
-
-struct LayerType {
-  std::string name;
-  std::string doc;
-  std::vector<AttrSpec> attrs;
-  std::function<void(const Trace&)> trace;
-  uint32_t n_in = 1, n_out = 1;
-};
-
-// A plugin that offers layers: fill types() in the constructor.
-class LayerFamily : public Plugin {
- public:
-  using Plugin::Plugin;
-  const void* query(std::string_view interface_name) override {
-    static const netcl_layer_api api = {sizeof(netcl_layer_api), &LayerFamily::emit_types,
-                                        &LayerFamily::trace};
-    return interface_name == NETCL_LAYER_INTERFACE ? &api : nullptr;
-  }
-
- protected:
-  void add(LayerType type) { types_.push_back(std::move(type)); }
-
- private:
-  static LayerFamily& of(netcl_plugin* p) { return static_cast<LayerFamily&>(self(p)); }
-
-  static netcl_rc emit_types(netcl_plugin* p, netcl_call* call, netcl_sink sink, void* ctx) {
-    return guard(of(p).host(), call, [&] {
-      for (const LayerType& type : of(p).types_) {
-        std::vector<netcl_attr_spec> specs;
-        for (const AttrSpec& a : type.attrs) specs.push_back(to_abi_spec(a));
-        netcl_layer_type t{};
-        t.name = to_abi(type.name);
-        t.doc = to_abi(type.doc);
-        t.attrs = specs.data();
-        t.n_attrs = static_cast<uint32_t>(specs.size());
-        t.n_in = type.n_in;
-        t.n_out = type.n_out;
-        check(sink(ctx, &t));
+  template <typename P>
+  netcl_rc open_plugin(const netcl_host* host, netcl_call* call, netcl_plugin_api* out) {
+    if (host == nullptr || out == nullptr || !NETCL_HAS(host, fail)) return NETCL_E_ABI;
+    return guard(host, call, [&] {
+      if (host->abi_major != NETCL_ABI_MAJOR ||
+          (NETCL_ABI_MAJOR == 0 && host->abi_minor != NETCL_ABI_MINOR)) {
+        throw Failure(NETCL_E_ABI, "the plugin was built for another version of the boundary");
       }
+      P* plugin = nullptr;
+      if constexpr (std::is_constructible_v<P, const netcl_host*, netcl_call*>) {
+        plugin = new P(host, call);  // for a plugin that needs host services to know itself
+      } else {
+        plugin = new P(host);
+      }
+      out->abi_major = NETCL_ABI_MAJOR;
+      out->abi_minor = NETCL_ABI_MINOR;
+      out->id = to_abi(plugin->id());
+      out->version = to_abi(plugin->version());
+      out->self = reinterpret_cast<netcl_plugin*>(static_cast<Plugin*>(plugin));
+      out->query = [](netcl_plugin* p, netcl_str name) -> const void* {
+        try {
+          return self(p).query(view(name));
+        } catch (...) {
+          return nullptr;
+        }
+      };
+      out->close = [](netcl_plugin* p) { delete &self(p); };
     });
   }
 
-  static netcl_attr_spec to_abi_spec(const AttrSpec& a) {
-    netcl_attr_spec s{};
-    s.def.key = to_abi(a.key);
-    s.def.kind = a.kind;
-    if (a.kind == NETCL_ATTR_FLOAT) {
-      s.def.u.f = a.number;
-    } else if (a.kind == NETCL_ATTR_STR) {
-      s.def.u.s = to_abi(a.text);
-    } else {
-      s.def.u.i = static_cast<int64_t>(a.number);
+  // ---- reduction transports
+  // -----------------------------------------------------------------------
+
+  // One rank's end of a group. The members have the contracts of netcl_transport_api; they throw
+  // Failure. The destructor closes the group.
+  class TransportGroup {
+   public:
+    virtual ~TransportGroup() = default;
+    virtual void bucket_new(const Host& host, uint64_t bytes, netcl_bucket* out) = 0;
+    virtual void bucket_free(netcl_bucket* bucket) noexcept = 0;
+    virtual uint64_t post(const Host& host, const netcl_coll& collective) = 0;
+    virtual void wait(const Host& host, uint64_t ticket) = 0;
+    virtual void abort(std::string_view reason) noexcept = 0;
+  };
+
+  // A plugin that offers a transport.
+  class Transport : public Plugin {
+   public:
+    // `caps`: NETCL_TC_*.
+    Transport(const netcl_host* host, uint32_t caps) : Plugin(host) {
+      api_.size = sizeof(api_);
+      api_.caps = caps;
+      api_.accept = [](netcl_plugin* p, netcl_call* call, const netcl_group_spec* spec) {
+        return guard(of(p).host(), call, [&] { of(p).accept(Host(of(p).host(), call), *spec); });
+      };
+      api_.open = [](netcl_plugin* p, netcl_call* call, const netcl_group_spec* spec,
+                     void** group) {
+        return guard(of(p).host(), call,
+                     [&] { *group = of(p).open(Host(of(p).host(), call), *spec).release(); });
+      };
+      api_.bucket_new = [](netcl_plugin* p, netcl_call* call, void* group, uint64_t bytes,
+                           netcl_bucket* out) {
+        return guard(of(p).host(), call,
+                     [&] { as_group(group).bucket_new(Host(of(p).host(), call), bytes, out); });
+      };
+      api_.bucket_free = [](netcl_plugin*, void* group, netcl_bucket* bucket) {
+        as_group(group).bucket_free(bucket);
+      };
+      api_.post = [](netcl_plugin* p, netcl_call* call, void* group, const netcl_coll* collective,
+                     uint64_t* ticket) {
+        return guard(of(p).host(), call, [&] {
+          *ticket = as_group(group).post(Host(of(p).host(), call), *collective);
+        });
+      };
+      api_.wait = [](netcl_plugin* p, netcl_call* call, void* group, uint64_t ticket) {
+        return guard(of(p).host(), call,
+                     [&] { as_group(group).wait(Host(of(p).host(), call), ticket); });
+      };
+      api_.abort = [](netcl_plugin*, void* group, netcl_str reason) {
+        as_group(group).abort(view(reason));
+      };
+      api_.close = [](netcl_plugin*, void* group) { delete &as_group(group); };
     }
-    s.flags = a.required ? NETCL_ATTR_REQUIRED : 0;
-    s.min = a.min;
-    s.max = a.max;
-    s.choices = to_abi(a.choices);
-    s.doc = to_abi(a.doc);
-    return s;
-  }
+    // Throws Decline with the first pair of ranks that cannot be served.
+    virtual void accept(const Host& host, const netcl_group_spec& spec) = 0;
+    virtual std::unique_ptr<TransportGroup> open(const Host& host,
+                                                 const netcl_group_spec& spec) = 0;
+    const void* query(std::string_view interface_name) override {
+      return interface_name == NETCL_TRANSPORT_INTERFACE ? &api_ : nullptr;
+    }
 
-  static netcl_rc trace(netcl_plugin* p, netcl_call* call, netcl_str type, const netcl_attr* attrs,
-                        uint32_t n_attrs, netcl_graph* graph, const netcl_value* in, uint32_t n_in,
-                        netcl_value* out, uint32_t n_out) {
-    return guard(of(p).host(), call, [&] {
-      for (const LayerType& t : of(p).types_) {
-        if (t.name != view(type)) continue;
-        t.trace(Trace(Host(of(p).host(), call), graph, AttrView(attrs, n_attrs), in, n_in, out, n_out));
-        return;
+   private:
+    static Transport& of(netcl_plugin* p) { return static_cast<Transport&>(self(p)); }
+    static TransportGroup& as_group(void* group) { return *static_cast<TransportGroup*>(group); }
+    netcl_transport_api api_{};
+  };
+
+  // ---- layers
+  // ---------------------------------------------------------------------------------------
+
+  // A value inside a graph, as a layer sees it.
+  struct Value {
+    netcl_value id = 0;
+  };
+
+  // What a layer's trace may do. Valid during the call only.
+  class Trace {
+   public:
+    Trace(Host host, netcl_graph* graph, AttrView attrs, const netcl_value* in, uint32_t n_in,
+          netcl_value* out, uint32_t n_out)
+        : host_(host),
+          graph_(graph),
+          attrs_(attrs),
+          in_(in),
+          out_(out),
+          n_in_(n_in),
+          n_out_(n_out) {}
+
+    const AttrView& attrs() const { return attrs_; }
+    uint32_t n_inputs() const { return n_in_; }
+    Value input(uint32_t i) const {
+      if (i >= n_in_)
+        throw Failure(NETCL_E_BUG, "the layer asks for an input that it does not have");
+      return {in_[i]};
+    }
+    void output(uint32_t i, Value v) const {
+      if (i >= n_out_) throw Failure(NETCL_E_BUG, "the layer sets an output that it does not have");
+      out_[i] = v.id;
+    }
+    netcl_desc desc(Value v) const {
+      netcl_desc d{};
+      check(host_.table()->value_desc(host_.call(), graph_, v.id, &d));
+      return d;
+    }
+    // Shape of a value; dimension 0 is negative where it grows with the batch.
+    std::vector<int64_t> shape(Value v) const {
+      const netcl_desc d = desc(v);
+      return {d.dim, d.dim + d.rank};
+    }
+    bool training() const {
+      netcl_trace_info info{};
+      info.size = sizeof(info);
+      check(host_.table()->trace_info(host_.call(), graph_, &info));
+      return info.training != 0;
+    }
+    // Records one core op with one output.
+    Value op(std::string_view name, const std::vector<Value>& in,
+             const std::vector<netcl_attr>& attrs = {}) const {
+      return ops(name, in, attrs, 1).front();
+    }
+    std::vector<Value> ops(std::string_view name, const std::vector<Value>& in,
+                           const std::vector<netcl_attr>& attrs, uint32_t n_out) const {
+      std::vector<netcl_value> ids, results(n_out);
+      for (const Value v : in) ids.push_back(v.id);
+      check(host_.table()->op(host_.call(), graph_, to_abi(name), ids.data(),
+                              static_cast<uint32_t>(ids.size()), attrs.data(),
+                              static_cast<uint32_t>(attrs.size()), results.data(), n_out));
+      std::vector<Value> out;
+      for (const netcl_value id : results) out.push_back({id});
+      return out;
+    }
+    // Declares a trained parameter (f32). `init` is NETCL_INIT_*, with its arguments a and b.
+    Value parameter(std::string_view name, const std::vector<int64_t>& shape, uint32_t init,
+                    double a = 0, double b = 0) const {
+      return slot(name, shape, NETCL_ROLE_PARAMETER, init, NETCL_MERGE_FIRST, a, b);
+    }
+    // Declares a statistic that training changes without a gradient (a running mean).
+    Value statistic(std::string_view name, const std::vector<int64_t>& shape, uint32_t init,
+                    uint32_t merge, double a = 0, double b = 0) const {
+      return slot(name, shape, NETCL_ROLE_STATISTIC, init, merge, a, b);
+    }
+    void update(Value statistic, Value next) const {
+      check(host_.table()->update_slot(host_.call(), graph_, statistic.id, next.id));
+    }
+    // The step's random state and a stream id of this layer's own, for random ops.
+    std::pair<Value, int64_t> random_stream() const {
+      netcl_value state = 0;
+      int64_t stream = 0;
+      check(host_.table()->random_stream(host_.call(), graph_, &state, &stream));
+      return {Value{state}, stream};
+    }
+    // Number of nested layers in an attribute of kind NETCL_ATTR_LAYERS.
+    uint32_t num_layers(std::string_view key) const { return attrs_.at(key).n; }
+    // Traces one of them.
+    Value layer(std::string_view key, uint32_t index, Value in) const {
+      netcl_value result = 0;
+      check(host_.table()->layer(host_.call(), graph_, attrs_.at(key).u.i, index, &in.id, 1,
+                                 &result, 1));
+      return {result};
+    }
+
+   private:
+    Value slot(std::string_view name, const std::vector<int64_t>& shape, uint32_t role,
+               uint32_t init, uint32_t merge, double a, double b) const {
+      if (shape.size() > NETCL_MAX_RANK)
+        throw Failure(NETCL_E_ARG, "a slot has too many dimensions");
+      netcl_slot s{};
+      s.size = sizeof(s);
+      s.name = to_abi(name);
+      s.desc.dtype = NETCL_F32;
+      s.desc.rank = static_cast<uint32_t>(shape.size());
+      for (size_t i = 0; i < shape.size(); ++i) s.desc.dim[i] = shape[i];
+      s.role = role;
+      s.init = init;
+      s.merge = merge;
+      s.a = a;
+      s.b = b;
+      netcl_value v = 0;
+      check(host_.table()->slot(host_.call(), graph_, &s, &v));
+      return {v};
+    }
+    Host host_;
+    netcl_graph* graph_;
+    AttrView attrs_;
+    const netcl_value* in_;
+    netcl_value* out_;
+    uint32_t n_in_, n_out_;
+  };
+
+  // One key of a layer's configuration.
+  struct AttrSpec {
+    std::string key;
+    uint32_t kind = NETCL_ATTR_INT;
+    bool required = true;
+    double number = 0;  // default of INT, FLOAT and BOOL
+    std::string text;   // default of STR
+    double min = 0, max = 0;
+    std::string choices;
+    std::string doc;
+  };
+
+  struct LayerType {
+    std::string name;
+    std::string doc;
+    std::vector<AttrSpec> attrs;
+    std::function<void(const Trace&)> trace;
+    uint32_t n_in = 1, n_out = 1;
+  };
+
+  // A plugin that offers layers: fill types() in the constructor.
+  class LayerFamily : public Plugin {
+   public:
+    using Plugin::Plugin;
+    const void* query(std::string_view interface_name) override {
+      static const netcl_layer_api api = {sizeof(netcl_layer_api), &LayerFamily::emit_types,
+                                          &LayerFamily::trace};
+      return interface_name == NETCL_LAYER_INTERFACE ? &api : nullptr;
+    }
+
+   protected:
+    void add(LayerType type) { types_.push_back(std::move(type)); }
+
+   private:
+    static LayerFamily& of(netcl_plugin* p) { return static_cast<LayerFamily&>(self(p)); }
+
+    static netcl_rc emit_types(netcl_plugin* p, netcl_call* call, netcl_sink sink, void* ctx) {
+      return guard(of(p).host(), call, [&] {
+        for (const LayerType& type : of(p).types_) {
+          std::vector<netcl_attr_spec> specs;
+          for (const AttrSpec& a : type.attrs) specs.push_back(to_abi_spec(a));
+          netcl_layer_type t{};
+          t.name = to_abi(type.name);
+          t.doc = to_abi(type.doc);
+          t.attrs = specs.data();
+          t.n_attrs = static_cast<uint32_t>(specs.size());
+          t.n_in = type.n_in;
+          t.n_out = type.n_out;
+          check(sink(ctx, &t));
+        }
+      });
+    }
+
+    static netcl_attr_spec to_abi_spec(const AttrSpec& a) {
+      netcl_attr_spec s{};
+      s.def.key = to_abi(a.key);
+      s.def.kind = a.kind;
+      if (a.kind == NETCL_ATTR_FLOAT) {
+        s.def.u.f = a.number;
+      } else if (a.kind == NETCL_ATTR_STR) {
+        s.def.u.s = to_abi(a.text);
+      } else {
+        s.def.u.i = static_cast<int64_t>(a.number);
       }
-      throw Failure(NETCL_E_ARG, "no layer type " + std::string(view(type)));
-    });
-  }
+      s.flags = a.required ? NETCL_ATTR_REQUIRED : 0;
+      s.min = a.min;
+      s.max = a.max;
+      s.choices = to_abi(a.choices);
+      s.doc = to_abi(a.doc);
+      return s;
+    }
 
-  std::vector<LayerType> types_;
-};
+    static netcl_rc trace(netcl_plugin* p, netcl_call* call, netcl_str type,
+                          const netcl_attr* attrs, uint32_t n_attrs, netcl_graph* graph,
+                          const netcl_value* in, uint32_t n_in, netcl_value* out, uint32_t n_out) {
+      return guard(of(p).host(), call, [&] {
+        for (const LayerType& t : of(p).types_) {
+          if (t.name != view(type)) continue;
+          t.trace(Trace(Host(of(p).host(), call), graph, AttrView(attrs, n_attrs), in, n_in, out,
+                        n_out));
+          return;
+        }
+        throw Failure(NETCL_E_ARG, "no layer type " + std::string(view(type)));
+      });
+    }
 
-}  // namespace plugin
+    std::vector<LayerType> types_;
+  };
+
+}  // namespace )
 }  // namespace netcl
 
 // Defines the plugin's one exported function.
-#define NETCL_PLUGIN(Class)                                                                      \
+#define NETCL_PLUGIN(Class)                                                                       \
   extern "C" NETCL_EXPORT netcl_rc netcl_plugin_open_v1(const netcl_host* host, netcl_call* call, \
-                                                        netcl_plugin_api* out) {                 \
-    return netcl::plugin::open_plugin<Class>(host, call, out);                                   \
+                                                        netcl_plugin_api* out) {                  \
+    return netcl::plugin::open_plugin<Class>(host, call, out);                                    \
   }
 
 #endif  // NETCL_CORE_ABI_NETCL_PLUGIN_HPP_

@@ -15,12 +15,13 @@ namespace netcl {
 
 class Eager {
  public:
-  Eager(KernelProvider& kernels, std::shared_ptr<Queue> queue) : kernels_(kernels), queue_(std::move(queue)) {}
+  Eager(KernelProvider& kernels, std::shared_ptr<Queue> queue)
+      : kernels_(kernels), queue_(std::move(queue)) {}
 
   // Enqueues `op` (attributes complete) and returns its outputs, of the given descriptions.
   // Errors: kPlugin, kDevice.
-  std::vector<Tensor> run(const OpRow& op, const std::vector<Tensor>& in, const std::vector<TensorDesc>& out,
-                          const Attrs& attrs);
+  std::vector<Tensor> run(const OpRow& op, const std::vector<Tensor>& in,
+                          const std::vector<TensorDesc>& out, const Attrs& attrs);
 
   const std::shared_ptr<Queue>& queue() const { return queue_; }
 

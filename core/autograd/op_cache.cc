@@ -43,7 +43,8 @@ uint64_t hash_of(const OpRow& op, const std::vector<Tensor>& in, const Attrs& at
 
 bool answers(const PreparedOp& prepared, const OpRow& op, const std::vector<Tensor>& in,
              const std::vector<TensorDesc>& out, const Attrs& attrs) {
-  if (&prepared.op != &op || prepared.in.size() != in.size() || prepared.out.size() != out.size()) return false;
+  if (&prepared.op != &op || prepared.in.size() != in.size() || prepared.out.size() != out.size())
+    return false;
   for (size_t i = 0; i < in.size(); ++i) {
     if (!(prepared.in[i] == in[i].desc())) return false;
   }
@@ -55,8 +56,9 @@ bool answers(const PreparedOp& prepared, const OpRow& op, const std::vector<Tens
 
 }  // namespace
 
-PreparedOp& OpCache::get(KernelProvider& kernels, Device& device, const OpRow& op, const std::vector<Tensor>& in,
-                         const std::vector<TensorDesc>& out, const Attrs& attrs) {
+PreparedOp& OpCache::get(KernelProvider& kernels, Device& device, const OpRow& op,
+                         const std::vector<Tensor>& in, const std::vector<TensorDesc>& out,
+                         const Attrs& attrs) {
   const uint64_t hash = hash_of(op, in, attrs);
   for (auto [it, end] = ops_.equal_range(hash); it != end; ++it) {
     if (answers(*it->second, op, in, out, attrs)) return *it->second;

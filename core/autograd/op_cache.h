@@ -20,7 +20,8 @@ namespace netcl {
 struct PreparedOp {
   const OpRow& op;
   const std::vector<TensorDesc> in;
-  const std::vector<std::shared_ptr<const TensorDesc>> out;  // shared with the tensors that it makes
+  const std::vector<std::shared_ptr<const TensorDesc>>
+      out;  // shared with the tensors that it makes
   const Attrs attrs;
   Executable executable;
 };
@@ -29,8 +30,9 @@ class OpCache {
  public:
   // The prepared op for inputs like `in`; chosen and built at the first call. The reference stays
   // valid as long as the cache. Errors: kPlugin, kDevice.
-  PreparedOp& get(KernelProvider& kernels, Device& device, const OpRow& op, const std::vector<Tensor>& in,
-                  const std::vector<TensorDesc>& out, const Attrs& attrs);
+  PreparedOp& get(KernelProvider& kernels, Device& device, const OpRow& op,
+                  const std::vector<Tensor>& in, const std::vector<TensorDesc>& out,
+                  const Attrs& attrs);
   size_t size() const { return ops_.size(); }
 
  private:

@@ -5,8 +5,8 @@
 namespace netcl {
 
 ValueId Tape::watch(const Tensor& tensor) {
-  NETCL_CHECK(tensor.queue() == eager_.queue(), ErrorCode::kUsage, "tape: tensor ", tensor.desc().str(),
-              " lives on another queue than the tape's");
+  NETCL_CHECK(tensor.queue() == eager_.queue(), ErrorCode::kUsage, "tape: tensor ",
+              tensor.desc().str(), " lives on another queue than the tape's");
   tensors_.push_back(tensor);
   return add_value(tensor.desc());
 }
@@ -19,7 +19,8 @@ void Tape::recorded(const Node& node) {
   for (Tensor& t : eager_.run(*node.op, in, out, node.attrs)) tensors_.push_back(std::move(t));
 }
 
-std::vector<std::optional<Tensor>> Tape::backward(ValueId output, const std::vector<ValueId>& wanted,
+std::vector<std::optional<Tensor>> Tape::backward(ValueId output,
+                                                  const std::vector<ValueId>& wanted,
                                                   std::optional<ValueId> seed) {
   std::vector<std::optional<Tensor>> out;
   for (const auto& g : gradients(*this, output, seed, wanted)) {

@@ -24,8 +24,8 @@ std::filesystem::path cache_dir();
 // OCL_ICD_VENDORS as set by the user, if it is.
 std::optional<std::string> icd_vendors();
 
-// Makes this process open only the driver of one ICD file ("": all of them). Before the first OpenCL
-// call, and before other threads run.
+// Makes this process open only the driver of one ICD file ("": all of them). Before the first
+// OpenCL call, and before other threads run.
 void restrict_icd(const std::string& icd);
 
 // All variables of this process as "NAME=value", with `changes` ("NAME=value", or "NAME" to

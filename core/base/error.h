@@ -54,8 +54,8 @@ template <typename... Args>
 }  // namespace netcl
 
 // Throws netcl::Error{code, concatenation of the rest} unless the condition holds.
-#define NETCL_CHECK(condition, code, ...)          \
-  do {                                             \
+#define NETCL_CHECK(condition, code, ...)               \
+  do {                                                  \
     if (!(condition)) netcl::fail((code), __VA_ARGS__); \
   } while (false)
 

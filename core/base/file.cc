@@ -31,8 +31,10 @@ std::string read_file(const fs::path& path, ErrorCode code) {
 namespace {
 
 const char* advice(int error) {
-  if (error == ENOSPC || error == EDQUOT) return "; free some space; what was there before is intact";
-  if (error == EACCES || error == EROFS || error == EPERM) return "; allow writing there, or choose another place";
+  if (error == ENOSPC || error == EDQUOT)
+    return "; free some space; what was there before is intact";
+  if (error == EACCES || error == EROFS || error == EPERM)
+    return "; allow writing there, or choose another place";
   return "";
 }
 
@@ -40,7 +42,8 @@ void write_all(int fd, std::string_view bytes, const fs::path& path, ErrorCode c
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    NETCL_CHECK(n > 0, code, path.string(), ": cannot be written: ", std::strerror(errno), advice(errno));
+    NETCL_CHECK(n > 0, code, path.string(), ": cannot be written: ", std::strerror(errno),
+                advice(errno));
     bytes.remove_prefix(static_cast<size_t>(n));
   }
 }
@@ -55,7 +58,8 @@ void sync_directory(const fs::path& directory) {
 void write_file_atomic(const fs::path& path, std::string_view bytes, ErrorCode code) {
   const fs::path temporary = path.string() + ".tmp" + std::to_string(::getpid());
   UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  NETCL_CHECK(fd.valid(), code, temporary.string(), ": cannot be created: ", std::strerror(errno), advice(errno));
+  NETCL_CHECK(fd.valid(), code, temporary.string(), ": cannot be created: ", std::strerror(errno),
+              advice(errno));
   try {
     write_all(fd.get(), bytes, path, code);
     NETCL_CHECK(::fsync(fd.get()) == 0, code, path.string(),

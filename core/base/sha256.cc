@@ -10,8 +10,8 @@ namespace netcl {
 
 std::string sha256_hex(std::string_view bytes) {
   std::array<unsigned char, 32> digest{};
-  const int status = mbedtls_sha256_ret(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-                                        digest.data(), 0);
+  const int status = mbedtls_sha256_ret(reinterpret_cast<const unsigned char*>(bytes.data()),
+                                        bytes.size(), digest.data(), 0);
   NETCL_CHECK(status == 0, ErrorCode::kInternal, "SHA-256 failed with status ", status);
   std::string out;
   for (const unsigned char byte : digest) {

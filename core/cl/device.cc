@@ -10,7 +10,9 @@ namespace netcl {
 
 namespace {
 
-bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
 
 std::string platform_key(const std::string& platform) {
   const std::string name = to_lower(platform);
@@ -140,10 +142,12 @@ std::vector<FoundDevice> enumerate_devices() {
 
 std::vector<FoundDevice> divide_device(const FoundDevice& whole, int count) {
   const DeviceInfo& info = whole.info;
-  NETCL_CHECK(count > 0 && info.compute_units % count == 0, ErrorCode::kDevice, info.selector, " (", info.name,
-              ") has ", info.compute_units, " compute units, which are not ", count, " equal shares");
+  NETCL_CHECK(count > 0 && info.compute_units % count == 0, ErrorCode::kDevice, info.selector, " (",
+              info.name, ") has ", info.compute_units, " compute units, which are not ", count,
+              " equal shares");
   const cl_device_partition_property properties[] = {
-      CL_DEVICE_PARTITION_EQUALLY, static_cast<cl_device_partition_property>(info.compute_units / count), 0};
+      CL_DEVICE_PARTITION_EQUALLY,
+      static_cast<cl_device_partition_property>(info.compute_units / count), 0};
   std::vector<cl::Device> parts;
   with_cl_errors("dividing " + info.selector + " (" + info.name + ") into sub-devices", [&] {
     cl::Device device = whole.device;
@@ -175,10 +179,9 @@ cl::Buffer Device::make_buffer(size_t size_bytes, const std::string& what) const
               " needs ", size_bytes, " bytes in one piece; ", info_.selector, " (", info_.name,
               ") allocates at most ", info_.max_alloc_bytes,
               " bytes at once. Use a smaller model or batch, or more devices");
-  return with_cl_errors("allocating " + std::to_string(size_bytes) + " bytes for " + what + " on " + info_.name,
-                        [&] {
-                          return cl::Buffer(context_, CL_MEM_READ_WRITE, std::max<size_t>(size_bytes, 512));
-                        });
+  return with_cl_errors(
+      "allocating " + std::to_string(size_bytes) + " bytes for " + what + " on " + info_.name,
+      [&] { return cl::Buffer(context_, CL_MEM_READ_WRITE, std::max<size_t>(size_bytes, 512)); });
 }
 
 }  // namespace netcl

@@ -9,15 +9,15 @@
 namespace netcl {
 
 struct DeviceInfo {
-  std::string selector;      // "cpu:0", "gpu:1"; "oclgrind:0" for a device that only its platform names
-  std::string name;          // as the driver says it
-  std::string platform;      // "Portable Computing Language"
+  std::string selector;  // "cpu:0", "gpu:1"; "oclgrind:0" for a device that only its platform names
+  std::string name;      // as the driver says it
+  std::string platform;  // "Portable Computing Language"
   std::string platform_key;  // short: "pocl", "nvidia", "intel", "amd", "oclgrind", or "other"
   std::string vendor;        // normalised: amd nvidia intel arm qualcomm apple pocl oclgrind other
   std::string type;          // "cpu", "gpu", "accelerator" or "simulator"
   std::string arch;          // "sm_90", "znver3", or ""
   std::string driver, opencl, extensions;
-  std::string icd;           // the ICD file that brings its platform; "" if not known
+  std::string icd;              // the ICD file that brings its platform; "" if not known
   int64_t platform_device = 0;  // index within its platform
   int64_t compute_units = 0;
   int64_t memory_bytes = 0, max_alloc_bytes = 0, local_mem_bytes = 0;

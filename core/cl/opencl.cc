@@ -4,7 +4,8 @@ namespace netcl {
 
 std::string cl_error_name(cl_int code) {
 #define NETCL_CL_NAME(name) \
-  case name: return #name
+  case name:                \
+    return #name
   switch (code) {
     NETCL_CL_NAME(CL_SUCCESS);
     NETCL_CL_NAME(CL_DEVICE_NOT_FOUND);
@@ -49,8 +50,10 @@ std::string cl_error_name(cl_int code) {
     NETCL_CL_NAME(CL_INVALID_BUFFER_SIZE);
     NETCL_CL_NAME(CL_INVALID_GLOBAL_WORK_SIZE);
     NETCL_CL_NAME(CL_INVALID_PROPERTY);
-    case -1001: return "CL_PLATFORM_NOT_FOUND_KHR";
-    default: return "OpenCL error " + std::to_string(code);
+    case -1001:
+      return "CL_PLATFORM_NOT_FOUND_KHR";
+    default:
+      return "OpenCL error " + std::to_string(code);
   }
 #undef NETCL_CL_NAME
 }

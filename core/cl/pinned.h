@@ -9,7 +9,8 @@ namespace netcl {
 class PinnedBuffer {
  public:
   // Errors: kDevice, naming `what`.
-  PinnedBuffer(const Device& device, const cl::CommandQueue& queue, size_t size_bytes, const std::string& what);
+  PinnedBuffer(const Device& device, const cl::CommandQueue& queue, size_t size_bytes,
+               const std::string& what);
   PinnedBuffer(const PinnedBuffer&) = delete;
   PinnedBuffer& operator=(const PinnedBuffer&) = delete;
   ~PinnedBuffer();

@@ -38,9 +38,10 @@ cl::Program ProgramCache::get(const std::string& source, const std::string& opti
   const auto found = programs_.find(memory_key);
   if (found != programs_.end()) return found->second;
 
-  const uint64_t key = hash_bytes(
-      memory_key, hash_bytes(info_.platform + '|' + info_.driver + '|' + info_.opencl + '|' + info_.name));
-  const fs::path path = directory_.empty() ? fs::path() : directory_ / ("program-" + hex(key) + ".bin");
+  const uint64_t key = hash_bytes(memory_key, hash_bytes(info_.platform + '|' + info_.driver + '|' +
+                                                         info_.opencl + '|' + info_.name));
+  const fs::path path =
+      directory_.empty() ? fs::path() : directory_ / ("program-" + hex(key) + ".bin");
   cl::Program program;
   if (!path.empty() && load(path, key, options, &program)) {
     ++num_from_disk_;
@@ -70,15 +71,17 @@ cl::Program ProgramCache::build(const std::string& source, const std::string& op
   }
 }
 
-void ProgramCache::report_failure(const cl::Program& program, const std::string& source, const std::string& options,
-                                  const cl::Error& e) const {
+void ProgramCache::report_failure(const cl::Program& program, const std::string& source,
+                                  const std::string& options, const cl::Error& e) const {
   std::string text;
   program.getBuildInfo(device_, CL_PROGRAM_BUILD_LOG, &text);
-  fail(ErrorCode::kDevice, "building a kernel on ", info_.name, " failed with ", cl_error_name(e.err()),
-         "\noptions: ", options, "\ncompiler: ", text, "\nsource:\n", first_lines(source, 12));
+  fail(ErrorCode::kDevice, "building a kernel on ", info_.name, " failed with ",
+       cl_error_name(e.err()), "\noptions: ", options, "\ncompiler: ", text, "\nsource:\n",
+       first_lines(source, 12));
 }
 
-bool ProgramCache::load(const fs::path& path, uint64_t key, const std::string& options, cl::Program* out) {
+bool ProgramCache::load(const fs::path& path, uint64_t key, const std::string& options,
+                        cl::Program* out) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return false;
   try {
@@ -92,8 +95,9 @@ bool ProgramCache::load(const fs::path& path, uint64_t key, const std::string& o
       log_.warning("program cache: ", path.string(), " is damaged and will be rebuilt");
       return false;
     }
-    cl::Program program(context_, {device_},
-                        cl::Program::Binaries{std::vector<unsigned char>(binary.begin(), binary.end())});
+    cl::Program program(
+        context_, {device_},
+        cl::Program::Binaries{std::vector<unsigned char>(binary.begin(), binary.end())});
     program.build({device_}, options.c_str());
     *out = program;
     return true;
@@ -110,7 +114,8 @@ void ProgramCache::store(const fs::path& path, uint64_t key, const cl::Program& 
   try {
     const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
     if (binaries.size() != 1 || binaries[0].empty()) return;
-    const std::string_view binary(reinterpret_cast<const char*>(binaries[0].data()), binaries[0].size());
+    const std::string_view binary(reinterpret_cast<const char*>(binaries[0].data()),
+                                  binaries[0].size());
     EntryHeader header{};
     std::memcpy(header.magic, kMagic, sizeof(kMagic));
     header.key = key;

@@ -36,9 +36,10 @@ class ProgramCache {
 
  private:
   cl::Program build(const std::string& source, const std::string& options);
-  [[noreturn]] void report_failure(const cl::Program& program, const std::string& source, const std::string& options,
-                                   const cl::Error& e) const;
-  bool load(const std::filesystem::path& path, uint64_t key, const std::string& options, cl::Program* out);
+  [[noreturn]] void report_failure(const cl::Program& program, const std::string& source,
+                                   const std::string& options, const cl::Error& e) const;
+  bool load(const std::filesystem::path& path, uint64_t key, const std::string& options,
+            cl::Program* out);
   void store(const std::filesystem::path& path, uint64_t key, const cl::Program& program);
 
   const DeviceInfo info_;

@@ -13,10 +13,17 @@ RecipeArg copy_arg(const netcl_arg& arg) {
   out.kind = arg.kind;
   out.index = arg.index;
   switch (arg.kind) {
-    case NETCL_ARG_F32: out.f = arg.u.f; break;
-    case NETCL_ARG_I32X8: std::copy(arg.u.v8, arg.u.v8 + 8, out.v8.begin()); break;
-    case NETCL_ARG_LOCAL: out.i = static_cast<int64_t>(arg.u.bytes); break;
-    default: out.i = arg.u.i;
+    case NETCL_ARG_F32:
+      out.f = arg.u.f;
+      break;
+    case NETCL_ARG_I32X8:
+      std::copy(arg.u.v8, arg.u.v8 + 8, out.v8.begin());
+      break;
+    case NETCL_ARG_LOCAL:
+      out.i = static_cast<int64_t>(arg.u.bytes);
+      break;
+    default:
+      out.i = arg.u.i;
   }
   return out;
 }
@@ -26,7 +33,8 @@ RecipeLaunch copy_launch(const netcl_launch& launch) {
   out.entry = text(launch.entry);
   out.options = text(launch.options);
   for (uint32_t i = 0; i < launch.n_sources; ++i) {
-    out.source += "#line 1 \"" + text(launch.sources[i].name) + "\"\n" + text(launch.sources[i].text) + "\n";
+    out.source +=
+        "#line 1 \"" + text(launch.sources[i].name) + "\"\n" + text(launch.sources[i].text) + "\n";
   }
   for (uint32_t i = 0; i < launch.n_args; ++i) out.args.push_back(copy_arg(launch.args[i]));
   out.dims = launch.dims;
@@ -38,25 +46,29 @@ RecipeLaunch copy_launch(const netcl_launch& launch) {
 void check_arg(const RecipeArg& arg, size_t position, size_t n_in, size_t n_out, size_t n_scratch,
                const DeviceInfo& device, const std::string& where) {
   const auto check_index = [&](size_t limit, const char* what) {
-    NETCL_CHECK(arg.index < limit, ErrorCode::kPlugin, where, ": argument ", position, " names ", what,
-                " ", arg.index, " of ", limit);
+    NETCL_CHECK(arg.index < limit, ErrorCode::kPlugin, where, ": argument ", position, " names ",
+                what, " ", arg.index, " of ", limit);
   };
   switch (arg.kind) {
-    case NETCL_ARG_INPUT: return check_index(n_in, "input");
-    case NETCL_ARG_OUTPUT: return check_index(n_out, "output");
-    case NETCL_ARG_SCRATCH: return check_index(n_scratch, "scratch buffer");
+    case NETCL_ARG_INPUT:
+      return check_index(n_in, "input");
+    case NETCL_ARG_OUTPUT:
+      return check_index(n_out, "output");
+    case NETCL_ARG_SCRATCH:
+      return check_index(n_scratch, "scratch buffer");
     case NETCL_ARG_LOCAL:
-      NETCL_CHECK(arg.i > 0 && arg.i <= device.local_mem_bytes, ErrorCode::kPlugin, where, ": argument ",
-                  position, " asks for ", arg.i, " bytes of local memory; the device has ",
-                  device.local_mem_bytes);
+      NETCL_CHECK(arg.i > 0 && arg.i <= device.local_mem_bytes, ErrorCode::kPlugin, where,
+                  ": argument ", position, " asks for ", arg.i,
+                  " bytes of local memory; the device has ", device.local_mem_bytes);
       return;
     case NETCL_ARG_I32:
-      NETCL_CHECK(arg.i >= INT32_MIN && arg.i <= INT32_MAX, ErrorCode::kPlugin, where, ": argument ",
-                  position, " is ", arg.i, ", which is no 32-bit integer");
+      NETCL_CHECK(arg.i >= INT32_MIN && arg.i <= INT32_MAX, ErrorCode::kPlugin, where,
+                  ": argument ", position, " is ", arg.i, ", which is no 32-bit integer");
       return;
     case NETCL_ARG_I64:
     case NETCL_ARG_F32:
-    case NETCL_ARG_I32X8: return;
+    case NETCL_ARG_I32X8:
+      return;
     default:
       fail(ErrorCode::kPlugin, where, ": argument ", position, " has unknown kind ", arg.kind);
   }
@@ -68,9 +80,9 @@ void check_launch(const RecipeLaunch& launch, const DeviceInfo& device, const st
   if (launch.local[0] == 0) return;
   uint64_t group = 1;
   for (uint32_t d = 0; d < launch.dims; ++d) {
-    NETCL_CHECK(launch.local[d] > 0 && launch.global[d] % launch.local[d] == 0, ErrorCode::kPlugin, where,
-                ": global size ", launch.global[d], " in dimension ", d, " is no multiple of local size ",
-                launch.local[d]);
+    NETCL_CHECK(launch.local[d] > 0 && launch.global[d] % launch.local[d] == 0, ErrorCode::kPlugin,
+                where, ": global size ", launch.global[d], " in dimension ", d,
+                " is no multiple of local size ", launch.local[d]);
     group *= launch.local[d];
   }
   NETCL_CHECK(group <= static_cast<uint64_t>(device.max_work_group), ErrorCode::kPlugin, where,
@@ -93,7 +105,8 @@ Recipe copy_recipe(const netcl_recipe& recipe, const std::string& plugin, size_t
   out.scratch_bytes.assign(recipe.scratch_bytes, recipe.scratch_bytes + recipe.n_scratch);
   for (uint32_t i = 0; i < recipe.n_launches; ++i) {
     RecipeLaunch launch = copy_launch(recipe.launches[i]);
-    const std::string where = str_cat("plugin ", plugin, ", variant ", out.variant, ", kernel ", launch.entry);
+    const std::string where =
+        str_cat("plugin ", plugin, ", variant ", out.variant, ", kernel ", launch.entry);
     check_launch(launch, device, where);
     for (size_t a = 0; a < launch.args.size(); ++a) {
       check_arg(launch.args[a], a, n_in, n_out, out.scratch_bytes.size(), device, where);
@@ -103,11 +116,16 @@ Recipe copy_recipe(const netcl_recipe& recipe, const std::string& plugin, size_t
   return out;
 }
 
-Executable::Executable(Device& device, const Recipe& recipe) : recipe_(std::make_shared<Recipe>(recipe)) {
+Executable::Executable(Device& device, const Recipe& recipe)
+    : recipe_(std::make_shared<Recipe>(recipe)) {
   for (const RecipeLaunch& launch : recipe_->launches) {
     const std::string where = "kernel " + launch.entry + " of plugin " + recipe_->plugin;
     const cl::Program program = device.programs().get(launch.source, launch.options);
-    Bound bound{with_cl_errors(where, [&] { return cl::Kernel(program, launch.entry.c_str()); }), &launch, {}, {}, {}};
+    Bound bound{with_cl_errors(where, [&] { return cl::Kernel(program, launch.entry.c_str()); }),
+                &launch,
+                {},
+                {},
+                {}};
     const auto n_args = bound.kernel.getInfo<CL_KERNEL_NUM_ARGS>();
     NETCL_CHECK(n_args == launch.args.size(), ErrorCode::kPlugin, where, ": the recipe gives ",
                 launch.args.size(), " arguments, the kernel takes ", n_args);
@@ -119,12 +137,23 @@ Executable::Executable(Device& device, const Recipe& recipe) : recipe_(std::make
         switch (arg.kind) {
           case NETCL_ARG_INPUT:
           case NETCL_ARG_OUTPUT:
-          case NETCL_ARG_SCRATCH: bound.buffers.push_back({i, arg.kind, arg.index}); break;
-          case NETCL_ARG_LOCAL: bound.kernel.setArg(i, static_cast<size_t>(arg.i), nullptr); break;
-          case NETCL_ARG_I32: bound.kernel.setArg(i, static_cast<cl_int>(arg.i)); break;
-          case NETCL_ARG_I64: bound.kernel.setArg(i, static_cast<cl_long>(arg.i)); break;
-          case NETCL_ARG_F32: bound.kernel.setArg(i, static_cast<cl_float>(arg.f)); break;
-          default: bound.kernel.setArg(i, sizeof(arg.v8), arg.v8.data());
+          case NETCL_ARG_SCRATCH:
+            bound.buffers.push_back({i, arg.kind, arg.index});
+            break;
+          case NETCL_ARG_LOCAL:
+            bound.kernel.setArg(i, static_cast<size_t>(arg.i), nullptr);
+            break;
+          case NETCL_ARG_I32:
+            bound.kernel.setArg(i, static_cast<cl_int>(arg.i));
+            break;
+          case NETCL_ARG_I64:
+            bound.kernel.setArg(i, static_cast<cl_long>(arg.i));
+            break;
+          case NETCL_ARG_F32:
+            bound.kernel.setArg(i, static_cast<cl_float>(arg.f));
+            break;
+          default:
+            bound.kernel.setArg(i, sizeof(arg.v8), arg.v8.data());
         }
       }
     });
@@ -135,8 +164,11 @@ Executable::Executable(Device& device, const Recipe& recipe) : recipe_(std::make
 void Executable::bind(const cl_mem* in, const cl_mem* out, const cl_mem* scratch) {
   for (Bound& bound : launches_) {
     for (const BufferArg& arg : bound.buffers) {
-      const cl_mem* from = arg.kind == NETCL_ARG_INPUT ? in : arg.kind == NETCL_ARG_OUTPUT ? out : scratch;
-      const cl_int rc = ::clSetKernelArg(bound.kernel(), arg.position, sizeof(cl_mem), from + arg.index);
+      const cl_mem* from = arg.kind == NETCL_ARG_INPUT    ? in
+                           : arg.kind == NETCL_ARG_OUTPUT ? out
+                                                          : scratch;
+      const cl_int rc =
+          ::clSetKernelArg(bound.kernel(), arg.position, sizeof(cl_mem), from + arg.index);
       NETCL_CHECK(rc == CL_SUCCESS, ErrorCode::kDevice, "argument ", arg.position, " of kernel ",
                   bound.launch->entry, " of plugin ", recipe_->plugin, ": ", cl_error_name(rc));
     }
@@ -152,18 +184,20 @@ void Executable::bind(const std::vector<cl::Buffer>& in, const std::vector<cl::B
   };
   bind(handles(in).data(), handles(out).data(), handles(scratch).data());
   buffers_.clear();
-  for (const auto* list : {&in, &out, &scratch}) buffers_.insert(buffers_.end(), list->begin(), list->end());
+  for (const auto* list : {&in, &out, &scratch})
+    buffers_.insert(buffers_.end(), list->begin(), list->end());
 }
 
 void Executable::enqueue(const cl::CommandQueue& queue, cl::Event* last) const {
   for (const Bound& bound : launches_) {
     cl_event event = nullptr;
     const bool wanted = last != nullptr && &bound == &launches_.back();
-    const cl_int rc = ::clEnqueueNDRangeKernel(queue(), bound.kernel(), bound.launch->dims, nullptr,
-                                               bound.global.data(), bound.local[0] == 0 ? nullptr : bound.local.data(),
-                                               0, nullptr, wanted ? &event : nullptr);
-    NETCL_CHECK(rc == CL_SUCCESS, ErrorCode::kDevice, "launching kernel ", bound.launch->entry, " of plugin ",
-                recipe_->plugin, " (variant ", recipe_->variant, ") failed with ", cl_error_name(rc));
+    const cl_int rc = ::clEnqueueNDRangeKernel(
+        queue(), bound.kernel(), bound.launch->dims, nullptr, bound.global.data(),
+        bound.local[0] == 0 ? nullptr : bound.local.data(), 0, nullptr, wanted ? &event : nullptr);
+    NETCL_CHECK(rc == CL_SUCCESS, ErrorCode::kDevice, "launching kernel ", bound.launch->entry,
+                " of plugin ", recipe_->plugin, " (variant ", recipe_->variant, ") failed with ",
+                cl_error_name(rc));
     if (wanted) *last = cl::Event(event);
   }
 }

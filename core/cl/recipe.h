@@ -1,6 +1,6 @@
 // Recipes: how one op is computed on one device, as plain data (copied from a kernel set's answer),
-// and their only launch path. A recipe is checked once; an Executable is built from it once, with all
-// arguments that are not buffers; binding sets the buffers; running it is nothing but enqueues.
+// and their only launch path. A recipe is checked once; an Executable is built from it once, with
+// all arguments that are not buffers; binding sets the buffers; running it is nothing but enqueues.
 #ifndef NETCL_CORE_CL_RECIPE_H_
 #define NETCL_CORE_CL_RECIPE_H_
 

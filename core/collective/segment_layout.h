@@ -25,9 +25,9 @@ constexpr int kReadAttempts = 100'000;  // far beyond any writer that does somet
 static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(std::atomic<uint64_t>) == 8,
               "shared counters need plain 64-bit words");
 
-// N bytes that one writer changes and others read. The writer fills the copy that nobody is shown and
-// then publishes it, so a writer that is slow or dies in the middle leaves the last whole text. A
-// reader tries again only if a new text was published while it read.
+// N bytes that one writer changes and others read. The writer fills the copy that nobody is shown
+// and then publishes it, so a writer that is slow or dies in the middle leaves the last whole text.
+// A reader tries again only if a new text was published while it read.
 template <size_t N>
 struct SharedBytes {
   static_assert(N % 8 == 0, "whole words");
@@ -38,16 +38,18 @@ struct SharedBytes {
     uint64_t buffer[N / 8] = {};
     std::memcpy(buffer, bytes, std::min(size, N));
     const uint64_t next = version.load(std::memory_order_relaxed) + 1;
-    // Release and acquire at every word: who sees a word of the version after `before` + 1 sees that
-    // `before` is no longer the published one.
-    for (size_t i = 0; i < N / 8; ++i) copies[next % 2][i].store(buffer[i], std::memory_order_release);
+    // Release and acquire at every word: who sees a word of the version after `before` + 1 sees
+    // that `before` is no longer the published one.
+    for (size_t i = 0; i < N / 8; ++i)
+      copies[next % 2][i].store(buffer[i], std::memory_order_release);
     version.store(next, std::memory_order_release);
   }
   void load(void* bytes) const {
     uint64_t buffer[N / 8];
     for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
       const uint64_t before = version.load(std::memory_order_acquire);
-      for (size_t i = 0; i < N / 8; ++i) buffer[i] = copies[before % 2][i].load(std::memory_order_acquire);
+      for (size_t i = 0; i < N / 8; ++i)
+        buffer[i] = copies[before % 2][i].load(std::memory_order_acquire);
       if (before == version.load(std::memory_order_relaxed)) break;
     }
     std::memcpy(bytes, buffer, N);

@@ -8,10 +8,13 @@ namespace netcl {
 
 namespace {
 
-size_t arena_bytes(const ArenaLayout& layout) { return static_cast<size_t>(layout.num_floats()) * sizeof(float); }
+size_t arena_bytes(const ArenaLayout& layout) {
+  return static_cast<size_t>(layout.num_floats()) * sizeof(float);
+}
 
 cl::Buffer slice(const cl::Buffer& base, int64_t offset_floats, size_t size_bytes) {
-  cl_buffer_region region{static_cast<size_t>(offset_floats) * sizeof(float), std::max<size_t>(size_bytes, 4)};
+  cl_buffer_region region{static_cast<size_t>(offset_floats) * sizeof(float),
+                          std::max<size_t>(size_bytes, 4)};
   cl::Buffer parent = base;
   return parent.createSubBuffer(CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region);
 }
@@ -19,8 +22,14 @@ cl::Buffer slice(const cl::Buffer& base, int64_t offset_floats, size_t size_byte
 }  // namespace
 
 std::array<int32_t, 8> StepRandom::words() const {
-  return {static_cast<int32_t>(static_cast<uint32_t>(seed)), static_cast<int32_t>(static_cast<uint32_t>(seed >> 32)),
-          static_cast<int32_t>(step), static_cast<int32_t>(first_row), 0, 0, 0, 0};
+  return {static_cast<int32_t>(static_cast<uint32_t>(seed)),
+          static_cast<int32_t>(static_cast<uint32_t>(seed >> 32)),
+          static_cast<int32_t>(step),
+          static_cast<int32_t>(first_row),
+          0,
+          0,
+          0,
+          0};
 }
 
 Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelProvider& kernels,
@@ -30,13 +39,17 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
       queue_(std::move(queue)),
       send_(std::move(send)),
       recv_(std::move(recv)),
-      train_(graphs.train, kernels, queue_, [this](const auto& n, const auto& d) { return memory(n, d); }),
-      eval_(graphs.eval, kernels, queue_, [this](const auto& n, const auto& d) { return memory(n, d); }),
-      update_(graphs.update, kernels, queue_, [this](const auto& n, const auto& d) { return memory(n, d); }) {
+      train_(graphs.train, kernels, queue_,
+             [this](const auto& n, const auto& d) { return memory(n, d); }),
+      eval_(graphs.eval, kernels, queue_,
+            [this](const auto& n, const auto& d) { return memory(n, d); }),
+      update_(graphs.update, kernels, queue_,
+              [this](const auto& n, const auto& d) { return memory(n, d); }) {
   const auto rows = static_cast<size_t>(std::max<int64_t>(max_rows, 1));
   for (const Graph::Place& place : graphs.train.externals()) {
     if (place.name != step_names::kX) continue;
-    row_bytes_ = TensorDesc{DType::kF32, graphs.train.desc(place.value).shape.with_batch(1)}.size_bytes();
+    row_bytes_ =
+        TensorDesc{DType::kF32, graphs.train.desc(place.value).shape.with_batch(1)}.size_bytes();
   }
   x_ = queue_->allocate(rows * row_bytes_, "the input batch");
   labels_ = queue_->allocate(rows * sizeof(int32_t), "the labels");
@@ -44,20 +57,23 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
   hyper_ = queue_->allocate(8 * sizeof(float), "the hyper-parameters");
   parameters_ = queue_->allocate(arena_bytes(graphs.parameters), "the parameters");
   for (const std::string& name : optimizer_.state_names()) {
-    states_.emplace_back(name, queue_->allocate(arena_bytes(graphs.parameters), "the optimiser's " + name));
+    states_.emplace_back(
+        name, queue_->allocate(arena_bytes(graphs.parameters), "the optimiser's " + name));
   }
   clear_gradients();
 }
 
 // The gaps of the arena are never written by kernels, but reduced like the rest.
 void Replica::clear_gradients() {
-  with_cl_errors("clearing the gradients",
-                 [&] { queue_->cl().enqueueFillBuffer(send_, 0.0f, 0, arena_bytes(graphs_.gradients)); });
+  with_cl_errors("clearing the gradients", [&] {
+    queue_->cl().enqueueFillBuffer(send_, 0.0f, 0, arena_bytes(graphs_.gradients));
+  });
 }
 
 void Replica::warm_up(int64_t rows) {
-  with_cl_errors("clearing the labels",
-                 [&] { queue_->cl().enqueueFillBuffer(labels_->buffer(), cl_int{0}, 0, labels_->size_bytes()); });
+  with_cl_errors("clearing the labels", [&] {
+    queue_->cl().enqueueFillBuffer(labels_->buffer(), cl_int{0}, 0, labels_->size_bytes());
+  });
   const std::vector<float> parameters = read_parameters();
   std::vector<std::vector<float>> states;
   for (size_t i = 0; i < states_.size(); ++i) states.push_back(read_state(i));
@@ -71,11 +87,12 @@ void Replica::warm_up(int64_t rows) {
 }
 
 cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc) {
-  const std::pair<const char*, const Storage*> whole[] = {{step_names::kX, x_.get()},
-                                                          {step_names::kLabels, labels_.get()},
-                                                          {step_names::kRandom, random_.get()},
-                                                          {step_names::kHyper, hyper_.get()},
-                                                          {step_names::kParameters, parameters_.get()}};
+  const std::pair<const char*, const Storage*> whole[] = {
+      {step_names::kX, x_.get()},
+      {step_names::kLabels, labels_.get()},
+      {step_names::kRandom, random_.get()},
+      {step_names::kHyper, hyper_.get()},
+      {step_names::kParameters, parameters_.get()}};
   for (const auto& [known, storage] : whole) {
     if (name == known) return storage->buffer();
   }
@@ -83,9 +100,11 @@ cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc) {
     if (name == known) return storage->buffer();
   }
   return with_cl_errors("placing " + name, [&] {
-    if (name == step_names::kGradients) return slice(recv_, graphs_.sums_floats, arena_bytes(graphs_.parameters));
+    if (name == step_names::kGradients)
+      return slice(recv_, graphs_.sums_floats, arena_bytes(graphs_.parameters));
     if (name == step_names::kDivisor) {
-      return slice(recv_, graphs_.gradients.find(step_names::kDenominator).offset, desc.size_bytes());
+      return slice(recv_, graphs_.gradients.find(step_names::kDenominator).offset,
+                   desc.size_bytes());
     }
     const auto& sums = graphs_.sums;
     if (std::find(sums.begin(), sums.end(), name) != sums.end() || name.rfind("grad/", 0) == 0) {
@@ -115,8 +134,9 @@ void Replica::forward_backward(int64_t rows, const StepRandom& random) {
   const std::array<int32_t, 8> words = random.words();
   cl_int8 pattern;
   std::copy(words.begin(), words.end(), pattern.s);
-  with_cl_errors("writing the random state",
-                 [&] { queue_->cl().enqueueFillBuffer(random_->buffer(), pattern, 0, sizeof(pattern)); });
+  with_cl_errors("writing the random state", [&] {
+    queue_->cl().enqueueFillBuffer(random_->buffer(), pattern, 0, sizeof(pattern));
+  });
   train_.run(rows);
 }
 
@@ -126,15 +146,17 @@ void Replica::update(int64_t step, double lr) {
   const std::array<float, 8> values = optimizer_.hyper(step, lr);
   cl_float8 pattern;
   std::copy(values.begin(), values.end(), pattern.s);
-  with_cl_errors("writing the hyper-parameters",
-                 [&] { queue_->cl().enqueueFillBuffer(hyper_->buffer(), pattern, 0, sizeof(pattern)); });
+  with_cl_errors("writing the hyper-parameters", [&] {
+    queue_->cl().enqueueFillBuffer(hyper_->buffer(), pattern, 0, sizeof(pattern));
+  });
   update_.run(0);
 }
 
 cl::Event Replica::read_sums(float* out, bool reduced) {
   return with_cl_errors("reading the sums", [&] {
     cl::Event event;
-    queue_->cl().enqueueReadBuffer(reduced ? recv_ : send_, CL_FALSE, 0, static_cast<size_t>(graphs_.sums_floats) * sizeof(float), out,
+    queue_->cl().enqueueReadBuffer(reduced ? recv_ : send_, CL_FALSE, 0,
+                                   static_cast<size_t>(graphs_.sums_floats) * sizeof(float), out,
                                    nullptr, &event);
     queue_->cl().flush();
     return event;
@@ -153,8 +175,10 @@ cl::Event Replica::marker() {
 void Replica::initialise(uint64_t seed) {
   std::vector<float> arena(static_cast<size_t>(graphs_.parameters.num_floats()), 0.0f);
   for (size_t i = 0; i < graphs_.slots.size(); ++i) {
-    const std::vector<float> values = initial_values(graphs_.slots[i], seed, static_cast<uint32_t>(i));
-    std::copy(values.begin(), values.end(), arena.begin() + graphs_.parameters.find(graphs_.slots[i].name).offset);
+    const std::vector<float> values =
+        initial_values(graphs_.slots[i], seed, static_cast<uint32_t>(i));
+    std::copy(values.begin(), values.end(),
+              arena.begin() + graphs_.parameters.find(graphs_.slots[i].name).offset);
   }
   write_parameters(arena);
   std::fill(arena.begin(), arena.end(), 0.0f);
@@ -163,23 +187,29 @@ void Replica::initialise(uint64_t seed) {
 
 std::vector<float> Replica::read_arena(const cl::Buffer& buffer, const ArenaLayout& layout) {
   std::vector<float> out(static_cast<size_t>(layout.num_floats()));
-  with_cl_errors("reading an arena",
-                 [&] { queue_->cl().enqueueReadBuffer(buffer, CL_TRUE, 0, out.size() * sizeof(float), out.data()); });
+  with_cl_errors("reading an arena", [&] {
+    queue_->cl().enqueueReadBuffer(buffer, CL_TRUE, 0, out.size() * sizeof(float), out.data());
+  });
   return out;
 }
 
 void Replica::write_arena(const cl::Buffer& buffer, const std::vector<float>& arena) {
-  NETCL_CHECK(static_cast<int64_t>(arena.size()) == graphs_.parameters.num_floats(), ErrorCode::kInternal, "an arena of ",
-              arena.size(), " floats for one of ", graphs_.parameters.num_floats());
+  NETCL_CHECK(static_cast<int64_t>(arena.size()) == graphs_.parameters.num_floats(),
+              ErrorCode::kInternal, "an arena of ", arena.size(), " floats for one of ",
+              graphs_.parameters.num_floats());
   with_cl_errors("writing an arena", [&] {
     queue_->cl().enqueueWriteBuffer(buffer, CL_TRUE, 0, arena.size() * sizeof(float), arena.data());
   });
 }
 
-std::vector<float> Replica::read_parameters() { return read_arena(parameters_->buffer(), graphs_.parameters); }
+std::vector<float> Replica::read_parameters() {
+  return read_arena(parameters_->buffer(), graphs_.parameters);
+}
 std::vector<float> Replica::read_gradients() { return read_arena(recv_, graphs_.gradients); }
-void Replica::write_parameters(const std::vector<float>& arena) { write_arena(parameters_->buffer(), arena); }
-std::vector<float> Replica::read_state(size_t index) { 
+void Replica::write_parameters(const std::vector<float>& arena) {
+  write_arena(parameters_->buffer(), arena);
+}
+std::vector<float> Replica::read_state(size_t index) {
   return read_arena(states_.at(index).second->buffer(), graphs_.parameters);
 }
 void Replica::write_state(size_t index, const std::vector<float>& arena) {

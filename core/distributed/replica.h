@@ -29,8 +29,8 @@ struct StepRandom {
 
 class Replica {
  public:
-  // `send`, `recv`: gradient arenas of graphs.gradients.num_floats() floats. `max_rows`: the largest
-  // shard that will be staged. Errors: kDevice.
+  // `send`, `recv`: gradient arenas of graphs.gradients.num_floats() floats. `max_rows`: the
+  // largest shard that will be staged. Errors: kDevice.
   Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelProvider& kernels,
           std::shared_ptr<Queue> queue, cl::Buffer send, cl::Buffer recv, int64_t max_rows);
 

@@ -16,7 +16,8 @@ constexpr int kMaxShare = 64;
 std::string list_of(const std::vector<DeviceInfo>& devices) {
   std::vector<std::string> lines;
   for (const DeviceInfo& d : devices) {
-    const std::string also = d.selector == d.platform_selector() ? "" : " or " + d.platform_selector();
+    const std::string also =
+        d.selector == d.platform_selector() ? "" : " or " + d.platform_selector();
     lines.push_back(d.selector + also + " (" + d.name + ")");
   }
   return join(lines, ", ");
@@ -30,17 +31,20 @@ int take_share(std::string& part, const std::string& text) {
   part.resize(slash);
   int share = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), share);
-  NETCL_CHECK(error == std::errc() && end == number.data() + number.size() && share >= 1 && share <= kMaxShare,
-              ErrorCode::kUsage, "--devices ", text, ": \"/", number, "\": expected a number of workers from 1 to ",
-              kMaxShare);
+  NETCL_CHECK(error == std::errc() && end == number.data() + number.size() && share >= 1 &&
+                  share <= kMaxShare,
+              ErrorCode::kUsage, "--devices ", text, ": \"/", number,
+              "\": expected a number of workers from 1 to ", kMaxShare);
   return share;
 }
 
-std::vector<const DeviceInfo*> matching(const std::string& name, const std::vector<DeviceInfo>& devices) {
+std::vector<const DeviceInfo*> matching(const std::string& name,
+                                        const std::vector<DeviceInfo>& devices) {
   std::vector<const DeviceInfo*> out;
   for (const DeviceInfo& d : devices) {
     const bool real = d.type == "gpu" || d.type == "cpu" || d.type == "accelerator";
-    if ((name == "all" && real) || name == d.type || name == d.selector || name == d.platform_selector()) {
+    if ((name == "all" && real) || name == d.type || name == d.selector ||
+        name == d.platform_selector()) {
       out.push_back(&d);
     }
   }
@@ -53,20 +57,23 @@ std::string WorkerPlace::label() const {
   return share_count == 1 ? device.selector : str_cat(device.selector, "#", share_index);
 }
 
-std::vector<WorkerPlace> resolve_selectors(const std::string& text, const std::vector<DeviceInfo>& devices) {
+std::vector<WorkerPlace> resolve_selectors(const std::string& text,
+                                           const std::vector<DeviceInfo>& devices) {
   NETCL_CHECK(!devices.empty(), ErrorCode::kDevice,
-              "no OpenCL device was found. Install a driver: for a CPU the Debian package pocl-opencl-icd, for a GPU "
+              "no OpenCL device was found. Install a driver: for a CPU the Debian package "
+              "pocl-opencl-icd, for a GPU "
               "its vendor's; `netcl-app devices` shows what is found");
   std::vector<WorkerPlace> out;
   std::set<std::string> used;
   for (std::string part : split(text, ',')) {
     const int share = take_share(part, text);
     const auto found = matching(part, devices);
-    NETCL_CHECK(!found.empty(), ErrorCode::kUsage, "--devices ", text, ": there is no device \"", part,
-                "\"; there are: ", list_of(devices));
+    NETCL_CHECK(!found.empty(), ErrorCode::kUsage, "--devices ", text, ": there is no device \"",
+                part, "\"; there are: ", list_of(devices));
     for (const DeviceInfo* device : found) {
-      NETCL_CHECK(used.insert(device->platform_selector()).second, ErrorCode::kUsage, "--devices ", text, ": ",
-                  device->selector, " is named twice; write ", device->selector, "/2 for two workers on it");
+      NETCL_CHECK(used.insert(device->platform_selector()).second, ErrorCode::kUsage, "--devices ",
+                  text, ": ", device->selector, " is named twice; write ", device->selector,
+                  "/2 for two workers on it");
       for (int i = 0; i < share; ++i) out.push_back({*device, i, share});
     }
   }

@@ -20,7 +20,8 @@ struct WorkerPlace {
 // Resolves a list such as "gpu,cpu:0/2": all, gpu, cpu, gpu:0, cpu:0, pocl:0, nvidia:1, each with
 // "/N" for N workers that share the device. `all` leaves simulators out. The same device twice is
 // an error. Errors: kUsage, listing what there is; kDevice if there is no device at all.
-std::vector<WorkerPlace> resolve_selectors(const std::string& text, const std::vector<DeviceInfo>& devices);
+std::vector<WorkerPlace> resolve_selectors(const std::string& text,
+                                           const std::vector<DeviceInfo>& devices);
 
 }  // namespace netcl
 

@@ -30,20 +30,23 @@ ShardPlan::ShardPlan(const std::string& text, size_t n_ranks) {
   for (const std::string& part : split(text, ',')) {
     char* end = nullptr;
     const double weight = std::strtod(part.c_str(), &end);
-    NETCL_CHECK(!part.empty() && *end == '\0' && std::isfinite(weight) && weight >= 0, ErrorCode::kUsage, "--shard ",
-                text, ": expected auto, even or numbers such as 3,1; \"", part, "\" is none");
+    NETCL_CHECK(!part.empty() && *end == '\0' && std::isfinite(weight) && weight >= 0,
+                ErrorCode::kUsage, "--shard ", text,
+                ": expected auto, even or numbers such as 3,1; \"", part, "\" is none");
     weights_.push_back(weight);
   }
-  NETCL_CHECK(weights_.size() == n_ranks, ErrorCode::kUsage, "--shard ", text, ": ", weights_.size(),
-              " weights for ", n_ranks, " workers; give one weight a worker");
-  NETCL_CHECK(std::any_of(weights_.begin(), weights_.end(), [](double w) { return w > 0; }), ErrorCode::kUsage,
-              "--shard ", text, ": at least one weight must be above 0");
+  NETCL_CHECK(weights_.size() == n_ranks, ErrorCode::kUsage, "--shard ", text, ": ",
+              weights_.size(), " weights for ", n_ranks, " workers; give one weight a worker");
+  NETCL_CHECK(std::any_of(weights_.begin(), weights_.end(), [](double w) { return w > 0; }),
+              ErrorCode::kUsage, "--shard ", text, ": at least one weight must be above 0");
   weights_ = normalised(weights_);
 }
 
 std::vector<int64_t> ShardPlan::counts(int64_t batch) const {
-  const bool even = std::all_of(weights_.begin(), weights_.end(), [&](double w) { return w == weights_[0]; });
-  return even ? even_counts(batch, static_cast<int64_t>(weights_.size())) : shard_counts(batch, weights_);
+  const bool even =
+      std::all_of(weights_.begin(), weights_.end(), [&](double w) { return w == weights_[0]; });
+  return even ? even_counts(batch, static_cast<int64_t>(weights_.size()))
+              : shard_counts(batch, weights_);
 }
 
 bool ShardPlan::adapt(const std::vector<double>& seconds_per_sample, double max_change) {
@@ -67,7 +70,8 @@ bool ShardPlan::adapt(const std::vector<double>& seconds_per_sample, double max_
   }
   if (old_time < new_time * (1 + kLeastGain)) return false;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    wanted[i] = std::clamp(wanted[i], weights_[i] * (1 - max_change), weights_[i] * (1 + max_change));
+    wanted[i] =
+        std::clamp(wanted[i], weights_[i] * (1 - max_change), weights_[i] * (1 + max_change));
   }
   weights_ = normalised(wanted);
   return true;

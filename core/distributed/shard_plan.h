@@ -27,8 +27,8 @@ class ShardPlan {
   bool adapt(const std::vector<double>& seconds_per_sample, double max_change);
 
   static constexpr double kLeastGain = 0.03;
-  static constexpr double kMaxChange = 0.2;     // of a share, once the first measurement was taken
-  static constexpr double kFirstChange = 1e6;   // the first measurement may change everything
+  static constexpr double kMaxChange = 0.2;    // of a share, once the first measurement was taken
+  static constexpr double kFirstChange = 1e6;  // the first measurement may change everything
 
  private:
   bool auto_ = false;

@@ -27,15 +27,16 @@ std::string first_bad_sample(const Dataset& data, const std::vector<int64_t>& in
     data.read_sample(index, x.data());
     const auto bad = std::find_if(x.begin(), x.end(), [](float v) { return !std::isfinite(v); });
     if (bad != x.end()) {
-      return str_cat("sample ", index, " of the training data (from 0) holds ", *bad, " as value ", bad - x.begin());
+      return str_cat("sample ", index, " of the training data (from 0) holds ", *bad, " as value ",
+                     bad - x.begin());
     }
   }
   return "";
 }
 
 // "linear.weight f32[64,10] (3 of 640 values)", the first in the order of the model, or "".
-std::string first_bad_tensor(const StepGraphs& graphs, const ArenaLayout& layout, const std::string& prefix,
-                             const std::vector<float>& arena) {
+std::string first_bad_tensor(const StepGraphs& graphs, const ArenaLayout& layout,
+                             const std::string& prefix, const std::vector<float>& arena) {
   for (const Slot& slot : graphs.slots) {
     const ArenaLayout::Entry* found = nullptr;
     for (const ArenaLayout::Entry& entry : layout.entries()) {
@@ -44,8 +45,10 @@ std::string first_bad_tensor(const StepGraphs& graphs, const ArenaLayout& layout
     if (found == nullptr) continue;  // not trained
     const float* begin = arena.data() + found->offset;
     const auto size = static_cast<int64_t>(found->desc.size_bytes() / sizeof(float));
-    const auto count = std::count_if(begin, begin + size, [](float v) { return !std::isfinite(v); });
-    if (count > 0) return str_cat(slot.name, " ", found->desc.str(), " (", count, " of ", size, " values)");
+    const auto count =
+        std::count_if(begin, begin + size, [](float v) { return !std::isfinite(v); });
+    if (count > 0)
+      return str_cat(slot.name, " ", found->desc.str(), " (", count, " of ", size, " values)");
   }
   return "";
 }
@@ -54,7 +57,8 @@ std::string first_bad_tensor(const StepGraphs& graphs, const ArenaLayout& layout
 
 double Sums::loss() const {
   const auto denominator = values.find(step_names::kDenominator);
-  if (denominator == values.end() || denominator->second == 0) return std::numeric_limits<double>::quiet_NaN();
+  if (denominator == values.end() || denominator->second == 0)
+    return std::numeric_limits<double>::quiet_NaN();
   return values.at(step_names::kLoss) / denominator->second;
 }
 
@@ -64,8 +68,8 @@ double Sums::accuracy() const {
   return has_accuracy() ? values.at(step_names::kCorrect) / values.at(step_names::kDenominator) : 0;
 }
 
-Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPlan plan, const Dataset& train,
-                 const Dataset* test, TrainerHooks hooks)
+Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPlan plan,
+                 const Dataset& train, const Dataset* test, TrainerHooks hooks)
     : options_(std::move(options)),
       replica_(replica),
       group_(group),
@@ -74,17 +78,20 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
       test_(test),
       hooks_(std::move(hooks)),
       batches_(train.num_samples(), options_.batch_size, options_.seed, true),
-      max_rows_(std::min(options_.batch_size, std::max(train.num_samples(), test ? test->num_samples() : 0))),
+      max_rows_(std::min(options_.batch_size,
+                         std::max(train.num_samples(), test ? test->num_samples() : 0))),
       step_(options_.first_step) {
   const Device& device = replica_.queue().device();
-  const size_t row_floats = static_cast<size_t>(train_.sample_elements()) + 1;  // one more for the label
+  const size_t row_floats =
+      static_cast<size_t>(train_.sample_elements()) + 1;  // one more for the label
   for (size_t i = 0; i < kSlots; ++i) {
-    staging_.push_back(std::make_unique<PinnedBuffer>(device, replica_.queue().cl(),
-                                                      static_cast<size_t>(max_rows_) * row_floats * sizeof(float),
-                                                      "batches"));
+    staging_.push_back(std::make_unique<PinnedBuffer>(
+        device, replica_.queue().cl(), static_cast<size_t>(max_rows_) * row_floats * sizeof(float),
+        "batches"));
   }
   const auto sums_bytes = static_cast<size_t>(replica_.graphs().sums_floats) * sizeof(float);
-  sums_ring_ = std::make_unique<PinnedBuffer>(device, replica_.queue().cl(), sums_bytes * (kInFlight + 1), "sums");
+  sums_ring_ = std::make_unique<PinnedBuffer>(device, replica_.queue().cl(),
+                                              sums_bytes * (kInFlight + 1), "sums");
 }
 
 std::vector<BatchSlot> Trainer::slots() const {
@@ -134,7 +141,8 @@ bool Trainer::must_stop() {
   // Rank 0 announces the stop for the step after the next one before it takes part in the next
   // reduction; no rank can have passed that step without it, so all stop at the same place.
   Segment& segment = group_.bootstrap->segment();
-  if (group_.rank == 0 && segment.stop_step() < 0 && hooks_.stop_requested && hooks_.stop_requested()) {
+  if (group_.rank == 0 && segment.stop_step() < 0 && hooks_.stop_requested &&
+      hooks_.stop_requested()) {
     segment.set_stop_step(step_ + 1);
   }
   stop_at_ = segment.stop_step();
@@ -153,9 +161,9 @@ void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
   if (group_.communicator != nullptr) {
     const cl::Event ready = replica_.marker();
     note_collective("gradients");
-    const Ticket ticket = group_.communicator->all_reduce(*group_.bucket, 0,
-                                                          static_cast<uint64_t>(replica_.graphs().gradients.num_floats()),
-                                                          DType::kF32, ReduceOp::kSum, ready(), "gradients");
+    const Ticket ticket = group_.communicator->all_reduce(
+        *group_.bucket, 0, static_cast<uint64_t>(replica_.graphs().gradients.num_floats()),
+        DType::kF32, ReduceOp::kSum, ready(), "gradients");
     wait(ready);
     const double busy = now_seconds() - begin;
     account_.busy_seconds += busy;
@@ -185,11 +193,15 @@ void Trainer::note_collective(std::string_view name) const {
 void Trainer::report_no_number(int64_t epoch, int64_t step, double loss) {
   std::string text = str_cat("the loss is ", loss, " at step ", step, " (epoch ", epoch + 1, ")");
   if (std::isfinite(last_loss_)) text += str_cat(", after ", last_loss_);
-  const std::string sample = first_bad_sample(train_, batches_.indices(epoch, step - 1 - epoch * batches_.steps_per_epoch()));
-  if (!sample.empty()) fail(ErrorCode::kTraining, text, ": ", sample, "; mend the data or leave the sample out");
+  const std::string sample = first_bad_sample(
+      train_, batches_.indices(epoch, step - 1 - epoch * batches_.steps_per_epoch()));
+  if (!sample.empty())
+    fail(ErrorCode::kTraining, text, ": ", sample, "; mend the data or leave the sample out");
   const StepGraphs& graphs = replica_.graphs();
-  const std::string parameter = first_bad_tensor(graphs, graphs.parameters, "", replica_.read_parameters());
-  const std::string gradient = first_bad_tensor(graphs, graphs.gradients, "grad/", replica_.read_gradients());
+  const std::string parameter =
+      first_bad_tensor(graphs, graphs.parameters, "", replica_.read_parameters());
+  const std::string gradient =
+      first_bad_tensor(graphs, graphs.gradients, "grad/", replica_.read_gradients());
   fail(ErrorCode::kTraining, text, ": training diverged; ",
        !parameter.empty()  ? "the first tensor that is not finite is " + parameter
        : !gradient.empty() ? "the first tensor that is not finite is the gradient of " + gradient
@@ -203,9 +215,11 @@ void Trainer::drain(size_t keep) {
     pending_.pop_front();
     wait(pending.done);
     const StepGraphs& graphs = replica_.graphs();
-    const float* sums = floats(*sums_ring_) + pending.slot * static_cast<size_t>(graphs.sums_floats);
+    const float* sums =
+        floats(*sums_ring_) + pending.slot * static_cast<size_t>(graphs.sums_floats);
     Sums step;
-    for (const std::string& name : graphs.sums) step.values[name] = sums[graphs.gradients.find(name).offset];
+    for (const std::string& name : graphs.sums)
+      step.values[name] = sums[graphs.gradients.find(name).offset];
     const double loss = step.loss();
     if (!std::isfinite(loss) && step.values[step_names::kDenominator] != 0) {
       report_no_number(pending.epoch, pending.step, loss);
@@ -225,8 +239,10 @@ bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
   Prefetcher prefetcher(slots(), [&, this](BatchSlot& slot) {
     if (next >= last) return false;
     const std::vector<int64_t> indices = order.indices(epoch, next);
-    const IndexRange shard = shard_slice(plan_.counts(static_cast<int64_t>(indices.size())), group_.rank);
-    fill_batch(train_, indices.data() + shard.first, static_cast<size_t>(shard.count), slot.x, slot.labels);
+    const IndexRange shard =
+        shard_slice(plan_.counts(static_cast<int64_t>(indices.size())), group_.rank);
+    fill_batch(train_, indices.data() + shard.first, static_cast<size_t>(shard.count), slot.x,
+               slot.labels);
     slot.count = shard.count;
     ++next;
     return true;
@@ -237,7 +253,8 @@ bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
       go_on = false;
       break;
     }
-    if (staged_.size() >= kSlots - 1) {  // the oldest staged batch must be on the device before reuse
+    if (staged_.size() >=
+        kSlots - 1) {  // the oldest staged batch must be on the device before reuse
       wait(staged_.front());
       staged_.pop_front();
       prefetcher.release();
@@ -257,7 +274,8 @@ void Trainer::replan() {
   if (replans_ > 0 && step_ - planned_at_ < kReplanSteps) return;
   double mine = 0;
   if (!seconds_per_sample_.empty()) {
-    const auto middle = seconds_per_sample_.begin() + static_cast<std::ptrdiff_t>(seconds_per_sample_.size() / 2);
+    const auto middle =
+        seconds_per_sample_.begin() + static_cast<std::ptrdiff_t>(seconds_per_sample_.size() / 2);
     std::nth_element(seconds_per_sample_.begin(), middle, seconds_per_sample_.end());
     mine = *middle;
   }
@@ -295,7 +313,8 @@ StopReason Trainer::run() {
     report.epoch = epoch;
     report.step = step_;
     report.complete = step_ == (epoch + 1) * per_epoch;
-    report.lr = options_.lr * options_.schedule.lr_factor(std::max<int64_t>(step_, 1), options_.epochs * per_epoch);
+    report.lr = options_.lr * options_.schedule.lr_factor(std::max<int64_t>(step_, 1),
+                                                          options_.epochs * per_epoch);
     report.train = epoch_sums_;
     for (int64_t s = started - epoch * per_epoch; s < step_ - epoch * per_epoch; ++s) {
       report.samples += batches_.range(s).count;
@@ -343,7 +362,8 @@ std::optional<Sums> Trainer::evaluate(const Dataset& data) {
   for (const std::string& name : graphs.sums) total.values[name] = 0;
   bool stopped = false;
   for (int64_t done = 0; done < mine.count && !stopped;) {
-    phase(evaluations_ == 0 ? TrainerPhase::kPreparing : TrainerPhase::kEvaluating);  // first launches compile
+    phase(evaluations_ == 0 ? TrainerPhase::kPreparing
+                            : TrainerPhase::kEvaluating);  // first launches compile
     const int64_t rows = std::min(max_rows_, mine.count - done);
     std::vector<int64_t> indices(static_cast<size_t>(rows));
     for (int64_t i = 0; i < rows; ++i) indices[static_cast<size_t>(i)] = mine.first + done + i;

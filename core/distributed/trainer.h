@@ -56,9 +56,9 @@ struct EpochReport {
   int64_t epoch = 0, step = 0;
   bool complete = false;  // false when the run stopped inside the epoch
   double lr = 0;
-  double seconds = 0;     // of training, without evaluation
-  int64_t samples = 0;    // of all ranks
-  Sums train;             // as trained
+  double seconds = 0;   // of training, without evaluation
+  int64_t samples = 0;  // of all ranks
+  Sums train;           // as trained
   std::optional<Sums> test;
 };
 
@@ -94,8 +94,8 @@ struct Group {
 
 class Trainer {
  public:
-  Trainer(TrainerOptions options, Replica& replica, Group group, ShardPlan plan, const Dataset& train,
-          const Dataset* test, TrainerHooks hooks);
+  Trainer(TrainerOptions options, Replica& replica, Group group, ShardPlan plan,
+          const Dataset& train, const Dataset* test, TrainerHooks hooks);
 
   // Prepares all kernels that training and evaluation need, and launches each once. The replica's
   // parameters and state stay as they are.
@@ -127,10 +127,11 @@ class Trainer {
   void note_collective(std::string_view name) const;
   [[noreturn]] void report_no_number(int64_t epoch, int64_t step, double loss);
   std::vector<BatchSlot> slots() const;
-  std::vector<int64_t> batch_sizes() const;  // of an epoch: the full one, and the last if it differs
+  std::vector<int64_t> batch_sizes()
+      const;  // of an epoch: the full one, and the last if it differs
 
-  static constexpr size_t kSlots = 3;      // staged batches
-  static constexpr size_t kInFlight = 4;   // steps whose sums have not come back
+  static constexpr size_t kSlots = 3;          // staged batches
+  static constexpr size_t kInFlight = 4;       // steps whose sums have not come back
   static constexpr int64_t kTrialSteps = 10;   // before the first measured plan
   static constexpr int64_t kReplanSteps = 50;  // at least, between two later ones
 

@@ -16,10 +16,15 @@ cl::Buffer sub_buffer(const cl::Buffer& base, size_t offset, size_t size) {
 
 }  // namespace
 
-CompiledGraph::CompiledGraph(Graph graph, KernelProvider& kernels, std::shared_ptr<Queue> queue, Memory memory)
-    : graph_(std::move(graph)), kernels_(kernels), queue_(std::move(queue)), memory_(std::move(memory)) {}
+CompiledGraph::CompiledGraph(Graph graph, KernelProvider& kernels, std::shared_ptr<Queue> queue,
+                             Memory memory)
+    : graph_(std::move(graph)),
+      kernels_(kernels),
+      queue_(std::move(queue)),
+      memory_(std::move(memory)) {}
 
-std::vector<TensorDesc> CompiledGraph::descs(const std::vector<ValueId>& values, int64_t batch) const {
+std::vector<TensorDesc> CompiledGraph::descs(const std::vector<ValueId>& values,
+                                             int64_t batch) const {
   std::vector<TensorDesc> out;
   for (const ValueId v : values) {
     const TensorDesc& desc = graph_.desc(v);
@@ -76,10 +81,12 @@ std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(int64_t ba
     }
   }
 
-  const auto alignment = static_cast<size_t>(std::max<int64_t>(queue_->device().info().base_align_bytes, 64));
+  const auto alignment =
+      static_cast<size_t>(std::max<int64_t>(queue_->device().info().base_align_bytes, 64));
   const MemoryPlan plan = plan_memory(lifetimes, alignment);
   if (workspace_ == nullptr || workspace_->size_bytes() < plan.total_bytes) {
-    workspace_ = queue_->allocate(std::max<size_t>(plan.total_bytes, 1), "the temporaries of a step");
+    workspace_ =
+        queue_->allocate(std::max<size_t>(plan.total_bytes, 1), "the temporaries of a step");
   }
   instance->workspace = workspace_;
   size_t sum = 0;

@@ -21,13 +21,14 @@ namespace netcl {
 
 class CompiledGraph {
  public:
-  // Memory of an external or output: a buffer that starts at the tensor. Called while an instance is
-  // prepared; `desc` is concrete.
+  // Memory of an external or output: a buffer that starts at the tensor. Called while an instance
+  // is prepared; `desc` is concrete.
   using Memory = std::function<cl::Buffer(const std::string& name, const TensorDesc& desc)>;
 
   CompiledGraph(Graph graph, KernelProvider& kernels, std::shared_ptr<Queue> queue, Memory memory);
 
-  // Prepares the instance for a batch size (0 is allowed) unless it exists. Errors: kDevice, kPlugin.
+  // Prepares the instance for a batch size (0 is allowed) unless it exists. Errors: kDevice,
+  // kPlugin.
   void prepare(int64_t batch);
   // Enqueues the instance's launches; prepares it if need be. Errors: kDevice.
   void run(int64_t batch);

@@ -8,7 +8,8 @@ namespace netcl {
 
 ValueId Graph::external(const std::string& name, TensorDesc desc) {
   for (const Place& place : externals_) {
-    NETCL_CHECK(place.name != name, ErrorCode::kInternal, "graph: external \"", name, "\" is given twice");
+    NETCL_CHECK(place.name != name, ErrorCode::kInternal, "graph: external \"", name,
+                "\" is given twice");
   }
   const ValueId value = add_value(std::move(desc));
   externals_.push_back({name, value});
@@ -16,18 +17,22 @@ ValueId Graph::external(const std::string& name, TensorDesc desc) {
 }
 
 bool Graph::is_external(ValueId value) const {
-  return std::any_of(externals_.begin(), externals_.end(), [&](const Place& p) { return p.value == value; });
+  return std::any_of(externals_.begin(), externals_.end(),
+                     [&](const Place& p) { return p.value == value; });
 }
 
 ValueId Graph::root(ValueId value) const {
-  for (auto it = view_of_.find(value); it != view_of_.end(); it = view_of_.find(value)) value = it->second;
+  for (auto it = view_of_.find(value); it != view_of_.end(); it = view_of_.find(value))
+    value = it->second;
   return value;
 }
 
 void Graph::output(const std::string& name, ValueId value) {
   const ValueId r = root(value);
-  const bool taken = std::any_of(outputs_.begin(), outputs_.end(), [&](const Place& p) { return root(p.value) == r; });
-  if (taken || is_external(r)) value = call("broadcast_to", {value}, {{"shape", desc(value).shape}});
+  const bool taken = std::any_of(outputs_.begin(), outputs_.end(),
+                                 [&](const Place& p) { return root(p.value) == r; });
+  if (taken || is_external(r))
+    value = call("broadcast_to", {value}, {{"shape", desc(value).shape}});
   outputs_.push_back({name, value});
 }
 
@@ -43,14 +48,16 @@ std::string Graph::str() const {
   };
   std::string out;
   for (const Place& place : externals_) {
-    out += str_cat("v", place.value, " = external ", place.name, " : ", desc(place.value).str(), "\n");
+    out +=
+        str_cat("v", place.value, " = external ", place.name, " : ", desc(place.value).str(), "\n");
   }
   for (const Node& node : nodes_) {
     out += str_cat(list(node.out), " = ", node.op->name, "(", list(node.in), ")");
     if (!node.attrs.items().empty()) out += " " + node.attrs.str();
     out += " : " + desc(node.out[0]).str() + "\n";
   }
-  for (const Place& place : outputs_) out += str_cat("output ", place.name, " = v", place.value, "\n");
+  for (const Place& place : outputs_)
+    out += str_cat("output ", place.name, " = v", place.value, "\n");
   return out;
 }
 

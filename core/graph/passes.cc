@@ -12,7 +12,8 @@ void drop_dead_nodes(Graph& graph) {
   std::vector<Node>& nodes = graph.mutable_nodes();
   std::vector<Node> kept;
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-    const bool used = std::any_of(node->out.begin(), node->out.end(), [&](ValueId v) { return needed.count(v) > 0; });
+    const bool used = std::any_of(node->out.begin(), node->out.end(),
+                                  [&](ValueId v) { return needed.count(v) > 0; });
     if (!used) continue;
     needed.insert(node->in.begin(), node->in.end());
     kept.push_back(std::move(*node));

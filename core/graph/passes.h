@@ -1,4 +1,5 @@
-// Rewrites of a finished graph. Each is small, keeps the graph's outputs equal, and can be left out.
+// Rewrites of a finished graph. Each is small, keeps the graph's outputs equal, and can be left
+// out.
 #ifndef NETCL_CORE_GRAPH_PASSES_H_
 #define NETCL_CORE_GRAPH_PASSES_H_
 

@@ -22,17 +22,25 @@ double to_unit(uint32_t high, uint32_t low) {
 std::vector<float> initial_values(const Slot& slot, uint64_t seed, uint32_t slot_index) {
   const auto n = static_cast<size_t>(slot.desc.shape.num_elements());
   switch (slot.init) {
-    case NETCL_INIT_ZEROS: return std::vector<float>(n, 0.0f);
-    case NETCL_INIT_ONES: return std::vector<float>(n, 1.0f);
-    case NETCL_INIT_CONSTANT: return std::vector<float>(n, static_cast<float>(slot.a));
+    case NETCL_INIT_ZEROS:
+      return std::vector<float>(n, 0.0f);
+    case NETCL_INIT_ONES:
+      return std::vector<float>(n, 1.0f);
+    case NETCL_INIT_CONSTANT:
+      return std::vector<float>(n, static_cast<float>(slot.a));
     case NETCL_INIT_UNIFORM:
-    case NETCL_INIT_NORMAL: break;
-    default: fail(ErrorCode::kPlugin, "slot ", slot.name, ": unknown initialiser ", slot.init);
+    case NETCL_INIT_NORMAL:
+      break;
+    default:
+      fail(ErrorCode::kPlugin, "slot ", slot.name, ": unknown initialiser ", slot.init);
   }
   std::vector<float> out(n);
-  const std::array<uint32_t, 2> key = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+  const std::array<uint32_t, 2> key = {static_cast<uint32_t>(seed),
+                                       static_cast<uint32_t>(seed >> 32)};
   for (size_t i = 0; i < n; i += 2) {
-    const auto w = philox4x32({static_cast<uint32_t>(i / 2), static_cast<uint32_t>((i / 2) >> 32), slot_index, kInitStream}, key);
+    const auto w = philox4x32({static_cast<uint32_t>(i / 2), static_cast<uint32_t>((i / 2) >> 32),
+                               slot_index, kInitStream},
+                              key);
     const double u = to_unit(w[0], w[1]), v = to_unit(w[2], w[3]);
     double first = 0, second = 0;
     if (slot.init == NETCL_INIT_UNIFORM) {

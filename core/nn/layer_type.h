@@ -18,7 +18,7 @@ class Tracer;
 // One key of a layer's configuration.
 struct LayerAttr {
   std::string key;
-  uint32_t kind = 0;  // NETCL_ATTR_*
+  uint32_t kind = 0;               // NETCL_ATTR_*
   std::optional<Attrs::Item> def;  // nullopt: required (or, for layers, an empty list)
   bool required = false;
   double min = 0, max = 0;  // both 0: no limits

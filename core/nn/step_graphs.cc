@@ -32,11 +32,12 @@ ValueId total(Recorder& recorder, ValueId rows) {
 
 // Sum of losses and its denominator, for logits [B, C] and labels [B].
 void trace_loss(const StepSpec& spec, Graph& graph, ValueId logits, ValueId labels, Traced& out) {
-  NETCL_CHECK(spec.loss == "cross_entropy", ErrorCode::kUsage, "loss: unknown loss \"", spec.loss, "\"",
-              suggest(spec.loss, {"cross_entropy"}));
+  NETCL_CHECK(spec.loss == "cross_entropy", ErrorCode::kUsage, "loss: unknown loss \"", spec.loss,
+              "\"", suggest(spec.loss, {"cross_entropy"}));
   const Shape shape = graph.desc(logits).shape;
   NETCL_CHECK(shape.rank() == 2 && shape[0] == -1 && shape[1] >= 2, ErrorCode::kUsage,
-              "model: the loss cross_entropy needs an output [B,classes] with at least 2 classes, the model gives ",
+              "model: the loss cross_entropy needs an output [B,classes] with at least 2 classes, "
+              "the model gives ",
               shape.str(), "; end it with a linear layer (and flatten before it)");
   out.num_outputs = shape[1];
   const std::vector<ValueId> rows = graph.apply("cross_entropy", {logits, labels});
@@ -52,7 +53,8 @@ void trace_loss(const StepSpec& spec, Graph& graph, ValueId logits, ValueId labe
   }
 }
 
-Traced trace(const StepSpec& spec, LayerProvider& layers, bool training, std::vector<Slot>& slots, Graph& graph) {
+Traced trace(const StepSpec& spec, LayerProvider& layers, bool training, std::vector<Slot>& slots,
+             Graph& graph) {
   Traced out;
   std::optional<ValueId> random;
   const ValueId x = graph.external(step_names::kX, {DType::kF32, with_rows(spec.input)});
@@ -118,8 +120,9 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
 
   for (size_t i = out.slots.size(); i-- > 0;) {
     const Slot& slot = out.slots[i];
-    const ValueId grad = grads[i] ? *grads[i]
-                                  : out.train.call("full", {}, {{"shape", slot.desc.shape}, {"value", 0.0}});
+    const ValueId grad =
+        grads[i] ? *grads[i]
+                 : out.train.call("full", {}, {{"shape", slot.desc.shape}, {"value", 0.0}});
     out.train.output("grad/" + slot.name, grad);
     out.parameters.add(slot.name, slot.desc);
     out.gradients.add("grad/" + slot.name, slot.desc);

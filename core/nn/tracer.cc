@@ -53,27 +53,35 @@ std::optional<Attrs::Item> convert(const ordered_json& value, uint32_t kind) {
       }
       return Attrs::Item(out);
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
 const char* kind_name(uint32_t kind) {
   switch (kind) {
-    case NETCL_ATTR_INT: return "an integer";
-    case NETCL_ATTR_BOOL: return "true or false";
-    case NETCL_ATTR_FLOAT: return "a number";
-    case NETCL_ATTR_STR: return "text";
-    case NETCL_ATTR_INTS: return "a list of integers";
-    case NETCL_ATTR_LAYERS: return "a list of layers";
-    default: return "a value";
+    case NETCL_ATTR_INT:
+      return "an integer";
+    case NETCL_ATTR_BOOL:
+      return "true or false";
+    case NETCL_ATTR_FLOAT:
+      return "a number";
+    case NETCL_ATTR_STR:
+      return "text";
+    case NETCL_ATTR_INTS:
+      return "a list of integers";
+    case NETCL_ATTR_LAYERS:
+      return "a list of layers";
+    default:
+      return "a value";
   }
 }
 
 }  // namespace
 
 Tracer::Tracer(Recorder& recorder, LayerProvider& layers, std::vector<Slot>& slots,
-               std::function<ValueId(const Slot&)> slot_value, std::function<ValueId()> random_state,
-               TraceOptions options)
+               std::function<ValueId(const Slot&)> slot_value,
+               std::function<ValueId()> random_state, TraceOptions options)
     : recorder_(recorder),
       layers_(layers),
       slots_(slots),
@@ -87,7 +95,8 @@ void Tracer::bad(const std::string& path, const std::string& message) const {
 }
 
 ValueId Tracer::sequence(const ordered_json& layers, const std::string& path, ValueId x) {
-  if (!layers.is_array() || layers.empty()) bad(path, "expected a non-empty list of layers, found " + described(layers));
+  if (!layers.is_array() || layers.empty())
+    bad(path, "expected a non-empty list of layers, found " + described(layers));
   for (size_t i = 0; i < layers.size(); ++i) {
     const std::string at = str_cat(path, "[", i, "]");
     const std::vector<ValueId> out = layer(layers[i], at, {x});
@@ -97,13 +106,15 @@ ValueId Tracer::sequence(const ordered_json& layers, const std::string& path, Va
   return x;
 }
 
-LayerArgs Tracer::check_args(const LayerType& type, const ordered_json& config, const std::string& path) {
+LayerArgs Tracer::check_args(const LayerType& type, const ordered_json& config,
+                             const std::string& path) {
   LayerArgs out;
   std::vector<std::string> known = {"type"};
   for (const LayerAttr& attr : type.attrs()) known.push_back(attr.key);
   for (const auto& item : config.items()) {
     if (std::find(known.begin(), known.end(), item.key()) == known.end()) {
-      bad(path + "." + item.key(), "unknown key of layer \"" + type.name() + "\"" + suggest(item.key(), known));
+      bad(path + "." + item.key(),
+          "unknown key of layer \"" + type.name() + "\"" + suggest(item.key(), known));
     }
   }
   for (const LayerAttr& attr : type.attrs()) {
@@ -111,7 +122,8 @@ LayerArgs Tracer::check_args(const LayerType& type, const ordered_json& config, 
     const auto found = config.find(attr.key);
     if (attr.kind == NETCL_ATTR_LAYERS) {
       if (found == config.end() || !found->is_array()) bad(at, "expected a list of layers");
-      out.nested.push_back({attr.key, {static_cast<int64_t>(lists_.size()), static_cast<uint32_t>(found->size())}});
+      out.nested.push_back(
+          {attr.key, {static_cast<int64_t>(lists_.size()), static_cast<uint32_t>(found->size())}});
       lists_.push_back({&*found, at});
       continue;
     }
@@ -128,13 +140,15 @@ LayerArgs Tracer::check_args(const LayerType& type, const ordered_json& config, 
     if (found->is_number() && (attr.min != 0 || attr.max != 0)) {
       const double number = found->get<double>();
       if (number < attr.min || number > attr.max) {
-        bad(at, str_cat("expected ", kind_name(attr.kind), " from ", attr.min, " to ", attr.max, ", found ", number));
+        bad(at, str_cat("expected ", kind_name(attr.kind), " from ", attr.min, " to ", attr.max,
+                        ", found ", number));
       }
     }
     if (found->is_string() && !attr.choices.empty()) {
       const std::string text = found->get<std::string>();
       if (std::find(attr.choices.begin(), attr.choices.end(), text) == attr.choices.end()) {
-        bad(at, "expected one of " + join(attr.choices, ", ") + ", found \"" + text + "\"" + suggest(text, attr.choices));
+        bad(at, "expected one of " + join(attr.choices, ", ") + ", found \"" + text + "\"" +
+                    suggest(text, attr.choices));
       }
     }
     out.values.set(attr.key, *value);
@@ -144,14 +158,17 @@ LayerArgs Tracer::check_args(const LayerType& type, const ordered_json& config, 
 
 std::vector<ValueId> Tracer::layer(const ordered_json& config, const std::string& path,
                                    const std::vector<ValueId>& in) {
-  if (!config.is_object()) bad(path, "expected a layer, an object with \"type\", found " + described(config));
+  if (!config.is_object())
+    bad(path, "expected a layer, an object with \"type\", found " + described(config));
   const auto type_name = config.find("type");
-  if (type_name == config.end() || !type_name->is_string()) bad(path, "a layer needs \"type\", the name of a layer type");
+  if (type_name == config.end() || !type_name->is_string())
+    bad(path, "a layer needs \"type\", the name of a layer type");
   const std::string saved = std::exchange(path_, path);
   try {
     const LayerType& type = layers_.find(type_name->get<std::string>());
     if (in.size() != type.n_in()) {
-      bad(path, str_cat("layer \"", type.name(), "\" takes ", type.n_in(), " inputs, not ", in.size()));
+      bad(path,
+          str_cat("layer \"", type.name(), "\" takes ", type.n_in(), " inputs, not ", in.size()));
     }
     const LayerArgs args = check_args(type, config, path);
     std::vector<ValueId> out = type.trace(*this, args, in);
@@ -163,19 +180,20 @@ std::vector<ValueId> Tracer::layer(const ordered_json& config, const std::string
     std::string shapes;
     for (const ValueId v : in) shapes += (shapes.empty() ? "" : ", ") + recorder_.desc(v).str();
     const std::string place = options_.locate ? options_.locate(path) : "";
-    fail(e.code(), place.empty() ? "" : place + ": ", path, " (", type_name->get<std::string>(), ", input ", shapes,
-         "): ", e.message());
+    fail(e.code(), place.empty() ? "" : place + ": ", path, " (", type_name->get<std::string>(),
+         ", input ", shapes, "): ", e.message());
   }
 }
 
-ValueId Tracer::slot(const std::string& name, const TensorDesc& desc, uint32_t init, double a, double b) {
-  NETCL_CHECK(!desc.shape.symbolic(), ErrorCode::kPlugin, "slot \"", name, "\" has a shape that depends on the batch: ",
-              desc.shape.str());
+ValueId Tracer::slot(const std::string& name, const TensorDesc& desc, uint32_t init, double a,
+                     double b) {
+  NETCL_CHECK(!desc.shape.symbolic(), ErrorCode::kPlugin, "slot \"", name,
+              "\" has a shape that depends on the batch: ", desc.shape.str());
   const std::string full = slot_prefix(path_) + "." + name;
   for (const Slot& known : slots_) {
     if (known.name != full) continue;
-    NETCL_CHECK(known.desc == desc, ErrorCode::kPlugin, "slot ", full, " was declared as ", known.desc.str(),
-                " and now as ", desc.str());
+    NETCL_CHECK(known.desc == desc, ErrorCode::kPlugin, "slot ", full, " was declared as ",
+                known.desc.str(), " and now as ", desc.str());
     return slot_value_(known);
   }
   slots_.push_back({full, desc, init, a, b});
@@ -184,11 +202,13 @@ ValueId Tracer::slot(const std::string& name, const TensorDesc& desc, uint32_t i
 
 std::pair<ValueId, int64_t> Tracer::random_stream() { return {random_state_(), next_stream_++}; }
 
-std::vector<ValueId> Tracer::nested(int64_t handle, uint32_t index, const std::vector<ValueId>& in) {
+std::vector<ValueId> Tracer::nested(int64_t handle, uint32_t index,
+                                    const std::vector<ValueId>& in) {
   NETCL_CHECK(handle >= 0 && static_cast<size_t>(handle) < lists_.size(), ErrorCode::kPlugin,
               "a nested layer was asked for with an unknown handle");
   const NestedList list = lists_[static_cast<size_t>(handle)];
-  NETCL_CHECK(index < list.layers->size(), ErrorCode::kPlugin, "nested layer ", index, " of ", list.layers->size());
+  NETCL_CHECK(index < list.layers->size(), ErrorCode::kPlugin, "nested layer ", index, " of ",
+              list.layers->size());
   return layer((*list.layers)[index], str_cat(list.path, "[", index, "]"), in);
 }
 

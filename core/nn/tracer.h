@@ -57,7 +57,8 @@ class Tracer {
   };
   std::vector<ValueId> layer(const nlohmann::ordered_json& config, const std::string& path,
                              const std::vector<ValueId>& in);
-  LayerArgs check_args(const LayerType& type, const nlohmann::ordered_json& config, const std::string& path);
+  LayerArgs check_args(const LayerType& type, const nlohmann::ordered_json& config,
+                       const std::string& path);
   [[noreturn]] void bad(const std::string& path, const std::string& message) const;
 
   Recorder& recorder_;

@@ -46,7 +46,8 @@ const Attrs::Item* Attrs::find(std::string_view key) const {
 
 const Attrs::Item& Attrs::at(std::string_view key) const {
   const Item* item = find(key);
-  NETCL_CHECK(item != nullptr, ErrorCode::kUsage, "attribute \"", key, "\" is missing; given: ", str());
+  NETCL_CHECK(item != nullptr, ErrorCode::kUsage, "attribute \"", key,
+              "\" is missing; given: ", str());
   return *item;
 }
 
@@ -72,7 +73,8 @@ const std::string& Attrs::text(std::string_view key) const {
 
 const std::vector<int64_t>& Attrs::integers(std::string_view key) const {
   const auto* value = std::get_if<std::vector<int64_t>>(&at(key));
-  NETCL_CHECK(value != nullptr, ErrorCode::kUsage, "attribute \"", key, "\" must be a list of integers");
+  NETCL_CHECK(value != nullptr, ErrorCode::kUsage, "attribute \"", key,
+              "\" must be a list of integers");
   return *value;
 }
 
@@ -132,12 +134,23 @@ Attrs attrs_from_abi(const netcl_attr* attrs, size_t n) {
     const std::string key(a.key.ptr, a.key.len);
     switch (a.kind) {
       case NETCL_ATTR_INT:
-      case NETCL_ATTR_BOOL: out.set(key, a.u.i); break;
-      case NETCL_ATTR_FLOAT: out.set(key, a.u.f); break;
-      case NETCL_ATTR_STR: out.set(key, std::string(a.u.s.ptr, a.u.s.len)); break;
-      case NETCL_ATTR_INTS: out.set(key, std::vector<int64_t>(a.u.iv, a.u.iv + a.n)); break;
-      case NETCL_ATTR_DIMS: out.set(key, Shape(std::vector<int64_t>(a.u.iv, a.u.iv + a.n))); break;
-      default: fail(ErrorCode::kPlugin, "attribute \"", key, "\" has unknown kind ", a.kind);
+      case NETCL_ATTR_BOOL:
+        out.set(key, a.u.i);
+        break;
+      case NETCL_ATTR_FLOAT:
+        out.set(key, a.u.f);
+        break;
+      case NETCL_ATTR_STR:
+        out.set(key, std::string(a.u.s.ptr, a.u.s.len));
+        break;
+      case NETCL_ATTR_INTS:
+        out.set(key, std::vector<int64_t>(a.u.iv, a.u.iv + a.n));
+        break;
+      case NETCL_ATTR_DIMS:
+        out.set(key, Shape(std::vector<int64_t>(a.u.iv, a.u.iv + a.n)));
+        break;
+      default:
+        fail(ErrorCode::kPlugin, "attribute \"", key, "\" has unknown kind ", a.kind);
     }
   }
   return out;

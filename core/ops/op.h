@@ -51,17 +51,17 @@ struct AttrRule {
 struct OpCase {
   std::vector<TensorDesc> in;
   Attrs attrs;
-  double low = -1, high = 1;               // range of f32 inputs, uniform
-  std::vector<int64_t> int_high = {};      // per input: exclusive upper bound of i32 and u8 inputs
-  double tolerance = 0;                    // 0: the default of the data type; else with a reason
-  std::string note = {};                   // why the tolerance or the range was chosen
+  double low = -1, high = 1;           // range of f32 inputs, uniform
+  std::vector<int64_t> int_high = {};  // per input: exclusive upper bound of i32 and u8 inputs
+  double tolerance = 0;                // 0: the default of the data type; else with a reason
+  std::string note = {};               // why the tolerance or the range was chosen
   // Inputs that hold given values instead of random ones: index of the input, its elements.
   std::vector<std::pair<size_t, std::vector<double>>> fixed = {};
 };
 
 struct OpRow {
   std::string name;
-  std::string family;      // "elementwise" or ""
+  std::string family;  // "elementwise" or ""
   size_t min_in = 1, max_in = 1;
   std::vector<AttrRule> attrs;
   std::string expression;  // elementwise: OpenCL C over x0, x1, x2 and p0, p1; else empty
@@ -78,7 +78,7 @@ struct OpRow {
       reference;
   // aliases[i] = j: output i may (and in a step does) share the memory of input j; -1: none.
   std::vector<int> aliases = {};
-  bool view = false;       // the output is the input under another shape; no kernel
+  bool view = false;  // the output is the input under another shape; no kernel
   std::vector<OpCase> cases;
 };
 

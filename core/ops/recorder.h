@@ -32,7 +32,8 @@ class Recorder {
   // Records one op: completes and checks the attributes, infers the outputs' descriptions.
   // Errors: kUsage for an unknown op, wrong number of inputs, attributes or shapes; the message
   // names the op and the shapes.
-  std::vector<ValueId> apply(const std::string& op, const std::vector<ValueId>& in, Attrs attrs = {});
+  std::vector<ValueId> apply(const std::string& op, const std::vector<ValueId>& in,
+                             Attrs attrs = {});
   // The same for an op with one output.
   ValueId call(const std::string& op, const std::vector<ValueId>& in, Attrs attrs = {});
 

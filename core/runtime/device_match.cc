@@ -23,8 +23,8 @@ std::optional<std::string> mismatch(const ordered_json& rule, const DeviceInfo& 
   const std::vector<std::pair<std::string, std::string>> texts = {
       {"vendor", device.vendor}, {"platform", device.platform}, {"name", device.name},
       {"arch", device.arch},     {"type", device.type},         {"driver", device.driver}};
-  const std::vector<std::pair<std::string, int64_t>> least = {{"min_local_mem_bytes", device.local_mem_bytes},
-                                                              {"min_compute_units", device.compute_units}};
+  const std::vector<std::pair<std::string, int64_t>> least = {
+      {"min_local_mem_bytes", device.local_mem_bytes}, {"min_compute_units", device.compute_units}};
   for (const auto& item : rule.items()) {
     const std::string& key = item.key();
     const ordered_json& wanted = item.value();
@@ -32,18 +32,22 @@ std::optional<std::string> mismatch(const ordered_json& rule, const DeviceInfo& 
     for (const auto& [name, value] : texts) {
       if (key != name) continue;
       known = true;
-      if (!matches_text(wanted, value)) return str_cat(key, " is \"", value, "\", wanted ", wanted.dump());
+      if (!matches_text(wanted, value))
+        return str_cat(key, " is \"", value, "\", wanted ", wanted.dump());
     }
     for (const auto& [name, value] : least) {
       if (key != name) continue;
       known = true;
-      if (!wanted.is_number() || value < wanted.get<int64_t>()) return str_cat(key, ": has ", value, ", wanted ", wanted.dump());
+      if (!wanted.is_number() || value < wanted.get<int64_t>())
+        return str_cat(key, ": has ", value, ", wanted ", wanted.dump());
     }
     if (key == "extensions") {
       known = true;
-      for (const ordered_json& extension : wanted.is_array() ? wanted : ordered_json::array({wanted})) {
+      for (const ordered_json& extension :
+           wanted.is_array() ? wanted : ordered_json::array({wanted})) {
         const std::vector<std::string> have = split(device.extensions, ' ');
-        if (!extension.is_string() || std::find(have.begin(), have.end(), extension) == have.end()) {
+        if (!extension.is_string() ||
+            std::find(have.begin(), have.end(), extension) == have.end()) {
           return str_cat("extension ", extension.dump(), " is not offered");
         }
       }
@@ -51,14 +55,16 @@ std::optional<std::string> mismatch(const ordered_json& rule, const DeviceInfo& 
     if (key == "cl") {
       known = true;  // "OpenCL 3.0 ..." compares as text for one-digit versions
       const std::string have = device.opencl.size() >= 10 ? device.opencl.substr(7, 3) : "";
-      if (!wanted.is_string() || have < wanted.get<std::string>()) return str_cat("OpenCL ", have, ", wanted ", wanted.dump());
+      if (!wanted.is_string() || have < wanted.get<std::string>())
+        return str_cat("OpenCL ", have, ", wanted ", wanted.dump());
     }
     if (!known) return str_cat("unknown member \"", key, "\"");
   }
   return std::nullopt;
 }
 
-std::optional<std::string> refuses_device(const Provision& provision, const DeviceInfo& device, int* specificity) {
+std::optional<std::string> refuses_device(const Provision& provision, const DeviceInfo& device,
+                                          int* specificity) {
   for (const ordered_json& rule : provision.never) {
     if (!mismatch(rule, device)) return "the rule \"never\": " + rule.dump() + " names it";
   }

@@ -22,10 +22,12 @@ void check_segments(const fs::path& library, const std::string& bytes, const Elf
     bool whole = at >= header.e_phoff && at <= bytes.size() && bytes.size() - at >= sizeof(segment);
     if (whole) {
       std::memcpy(&segment, bytes.data() + at, sizeof(segment));
-      whole = segment.p_type != PT_LOAD ||
-              (segment.p_offset <= bytes.size() && bytes.size() - segment.p_offset >= segment.p_filesz);
+      whole = segment.p_type != PT_LOAD || (segment.p_offset <= bytes.size() &&
+                                            bytes.size() - segment.p_offset >= segment.p_filesz);
     }
-    if (!whole) refuse("NPL-03", library.string(), " is cut off: it has ", bytes.size(), " bytes, its segments need more; copy it again");
+    if (!whole)
+      refuse("NPL-03", library.string(), " is cut off: it has ", bytes.size(),
+             " bytes, its segments need more; copy it again");
   }
 }
 
@@ -45,10 +47,11 @@ void check_shared_object(const fs::path& library) {
   }
   std::memcpy(&header, head.data(), sizeof(header));
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) {
-    refuse("NPL-03", library.string(), " was built for another machine (ELF machine ", header.e_machine,
-           "); expected x86-64 (", EM_X86_64, ")");
+    refuse("NPL-03", library.string(), " was built for another machine (ELF machine ",
+           header.e_machine, "); expected x86-64 (", EM_X86_64, ")");
   }
-  if (header.e_type != ET_DYN) refuse("NPL-03", library.string(), " is not a shared object (ELF type ", header.e_type, ")");
+  if (header.e_type != ET_DYN)
+    refuse("NPL-03", library.string(), " is not a shared object (ELF type ", header.e_type, ")");
   check_segments(library, bytes, header);
 }
 
@@ -56,7 +59,8 @@ fs::path file_inside(const fs::path& directory, const std::string& relative, con
   std::error_code error;
   const fs::path real = fs::canonical(directory / relative, error);
   if (error) refuse(code, (directory / relative).string(), " is missing: ", error.message());
-  const auto [end, ignored] = std::mismatch(directory.begin(), directory.end(), real.begin(), real.end());
+  const auto [end, ignored] =
+      std::mismatch(directory.begin(), directory.end(), real.begin(), real.end());
   if (end != directory.end() || fs::path(relative).is_absolute()) {
     refuse(code, relative, " lies outside the plugin's directory ", directory.string());
   }
@@ -80,7 +84,8 @@ void check_permissions(const fs::path& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return;
   if ((info.st_mode & S_IWOTH) != 0) {
-    refuse("NPL-07", path.string(), " can be written by every user of this machine; run: chmod o-w ", path.string());
+    refuse("NPL-07", path.string(),
+           " can be written by every user of this machine; run: chmod o-w ", path.string());
   }
 }
 

@@ -1,5 +1,5 @@
-// The gates that a plugin's files must pass before the library is opened. Each throws Refused with the
-// gate's code; only read_manifest catches it.
+// The gates that a plugin's files must pass before the library is opened. Each throws Refused with
+// the gate's code; only read_manifest catches it.
 #ifndef NETCL_CORE_RUNTIME_FILE_GATES_H_
 #define NETCL_CORE_RUNTIME_FILE_GATES_H_
 
@@ -21,8 +21,8 @@ template <typename... Args>
 }
 
 // The real path of a file that must exist in the directory or below; `code` if it does not.
-std::filesystem::path file_inside(const std::filesystem::path& directory, const std::string& relative,
-                                  const char* code);
+std::filesystem::path file_inside(const std::filesystem::path& directory,
+                                  const std::string& relative, const char* code);
 
 // NPL-03: a whole shared object for this machine.
 void check_shared_object(const std::filesystem::path& library);

@@ -30,7 +30,8 @@ netcl_rc serve(netcl_call* call, Body&& body) {
 }
 
 void log(netcl_call* call, uint32_t level, netcl_str message) {
-  call->log.log(static_cast<LogLevel>(std::min<uint32_t>(level, NETCL_LOG_ERROR)), call->plugin_id + ": " + text(message));
+  call->log.log(static_cast<LogLevel>(std::min<uint32_t>(level, NETCL_LOG_ERROR)),
+                call->plugin_id + ": " + text(message));
 }
 
 netcl_rc fail_call(netcl_call* call, netcl_rc code, int64_t native_code, netcl_str message) {
@@ -44,11 +45,15 @@ netcl_rc device_int(netcl_call* call, netcl_device* device, netcl_str name, int6
   return serve(call, [&] {
     const DeviceInfo& d = *device->info;
     const std::pair<const char*, int64_t> facts[] = {
-        {"compute_units", d.compute_units},     {"local_mem_bytes", d.local_mem_bytes},
-        {"max_work_group", d.max_work_group},   {"max_alloc_bytes", d.max_alloc_bytes},
-        {"global_mem_bytes", d.memory_bytes},   {"unified_memory", d.unified_memory ? 1 : 0},
+        {"compute_units", d.compute_units},
+        {"local_mem_bytes", d.local_mem_bytes},
+        {"max_work_group", d.max_work_group},
+        {"max_alloc_bytes", d.max_alloc_bytes},
+        {"global_mem_bytes", d.memory_bytes},
+        {"unified_memory", d.unified_memory ? 1 : 0},
         {"is_cpu", d.type == "cpu" || d.type == "simulator" ? 1 : 0},
-        {"is_gpu", d.type == "gpu" ? 1 : 0},    {"vector_width_float", d.vector_width_float},
+        {"is_gpu", d.type == "gpu" ? 1 : 0},
+        {"vector_width_float", d.vector_width_float},
         {"base_align_bytes", d.base_align_bytes}};
     for (const auto& [key, fact] : facts) {
       if (text(name) != key) continue;
@@ -59,12 +64,14 @@ netcl_rc device_int(netcl_call* call, netcl_device* device, netcl_str name, int6
   });
 }
 
-netcl_rc device_text(netcl_call* call, netcl_device* device, netcl_str name, netcl_sink sink, void* ctx) {
+netcl_rc device_text(netcl_call* call, netcl_device* device, netcl_str name, netcl_sink sink,
+                     void* ctx) {
   return serve(call, [&] {
     const DeviceInfo& d = *device->info;
     const std::pair<const char*, const std::string*> facts[] = {
-        {"name", &d.name},     {"vendor", &d.vendor},         {"platform", &d.platform}, {"arch", &d.arch},
-        {"driver", &d.driver}, {"extensions", &d.extensions}, {"opencl", &d.opencl}};
+        {"name", &d.name},    {"vendor", &d.vendor}, {"platform", &d.platform},
+        {"arch", &d.arch},    {"driver", &d.driver}, {"extensions", &d.extensions},
+        {"opencl", &d.opencl}};
     for (const auto& [key, fact] : facts) {
       if (text(name) != key) continue;
       const netcl_str item{fact->data(), fact->size()};
@@ -75,7 +82,8 @@ netcl_rc device_text(netcl_call* call, netcl_device* device, netcl_str name, net
   });
 }
 
-netcl_rc device_cl(netcl_call* call, netcl_device* device, void** platform, void** id, void** context) {
+netcl_rc device_cl(netcl_call* call, netcl_device* device, void** platform, void** id,
+                   void** context) {
   return serve(call, [&] {
     NETCL_CHECK(device->device != nullptr, ErrorCode::kDevice, "the device is not open");
     const cl::Device& d = device->device->cl_device();
@@ -107,8 +115,10 @@ std::vector<ValueId> values(netcl_graph* graph, const netcl_value* in, uint32_t 
   return std::vector<ValueId>(in, in + n);
 }
 
-void give(const std::vector<ValueId>& results, netcl_value* out, uint32_t n_out, const std::string& what) {
-  NETCL_CHECK(results.size() == n_out, ErrorCode::kPlugin, what, " has ", results.size(), " outputs, not ", n_out);
+void give(const std::vector<ValueId>& results, netcl_value* out, uint32_t n_out,
+          const std::string& what) {
+  NETCL_CHECK(results.size() == n_out, ErrorCode::kPlugin, what, " has ", results.size(),
+              " outputs, not ", n_out);
   std::copy(results.begin(), results.end(), out);
 }
 
@@ -119,26 +129,31 @@ netcl_rc value_desc(netcl_call* call, netcl_graph* graph, netcl_value value, net
   });
 }
 
-netcl_rc op(netcl_call* call, netcl_graph* graph, netcl_str name, const netcl_value* in, uint32_t n_in,
-            const netcl_attr* attrs, uint32_t n_attrs, netcl_value* out, uint32_t n_out) {
+netcl_rc op(netcl_call* call, netcl_graph* graph, netcl_str name, const netcl_value* in,
+            uint32_t n_in, const netcl_attr* attrs, uint32_t n_attrs, netcl_value* out,
+            uint32_t n_out) {
   return serve(call, [&] {
-    give(graph->tracer->recorder().apply(text(name), values(graph, in, n_in), attrs_from_abi(attrs, n_attrs)), out,
-         n_out, "op " + text(name));
+    give(graph->tracer->recorder().apply(text(name), values(graph, in, n_in),
+                                         attrs_from_abi(attrs, n_attrs)),
+         out, n_out, "op " + text(name));
   });
 }
 
 netcl_rc slot(netcl_call* call, netcl_graph* graph, const netcl_slot* slot, netcl_value* out) {
   return serve(call, [&] {
-    NETCL_CHECK(slot->role == NETCL_ROLE_PARAMETER, ErrorCode::kPlugin, "slot ", text(slot->name),
-                ": this version of netcl trains parameters only; running statistics are not supported yet");
-    *out = graph->tracer->slot(text(slot->name), desc_from_abi(slot->desc), slot->init, slot->a, slot->b);
+    NETCL_CHECK(
+        slot->role == NETCL_ROLE_PARAMETER, ErrorCode::kPlugin, "slot ", text(slot->name),
+        ": this version of netcl trains parameters only; running statistics are not supported yet");
+    *out = graph->tracer->slot(text(slot->name), desc_from_abi(slot->desc), slot->init, slot->a,
+                               slot->b);
   });
 }
 
 netcl_rc update_slot(netcl_call* call, netcl_graph*, netcl_value, netcl_value) {
   return serve(call, [] {
-    fail(ErrorCode::kPlugin, "update_slot: this version of netcl trains parameters only; running statistics are not "
-                             "supported yet");
+    fail(ErrorCode::kPlugin,
+         "update_slot: this version of netcl trains parameters only; running statistics are not "
+         "supported yet");
   });
 }
 
@@ -146,14 +161,15 @@ netcl_rc random_stream(netcl_call* call, netcl_graph* graph, netcl_value* state,
   return serve(call, [&] { std::tie(*state, *stream) = graph->tracer->random_stream(); });
 }
 
-netcl_rc layer(netcl_call* call, netcl_graph* graph, int64_t handle, uint32_t index, const netcl_value* in,
-               uint32_t n_in, netcl_value* out, uint32_t n_out) {
+netcl_rc layer(netcl_call* call, netcl_graph* graph, int64_t handle, uint32_t index,
+               const netcl_value* in, uint32_t n_in, netcl_value* out, uint32_t n_out) {
   return serve(call, [&] {
     give(graph->tracer->nested(handle, index, values(graph, in, n_in)), out, n_out, "nested layer");
   });
 }
 
-netcl_rc boot_exchange(netcl_call* call, netcl_boot* boot, const void* mine, uint32_t bytes, void* all) {
+netcl_rc boot_exchange(netcl_call* call, netcl_boot* boot, const void* mine, uint32_t bytes,
+                       void* all) {
   return serve(call, [&] { boot->bootstrap->exchange(mine, bytes, all); });
 }
 
@@ -171,11 +187,26 @@ netcl_rc boot_status(netcl_call* call, netcl_boot* boot) {
 }  // namespace
 
 const netcl_host& host_table() {
-  static const netcl_host table = {
-      sizeof(netcl_host), NETCL_ABI_MAJOR, NETCL_ABI_MINOR, {"0.1.0", 5},
-      log, fail_call, device_int, device_text, device_cl, plugin_dir,
-      trace_info, value_desc, op, slot, update_slot, random_stream, layer,
-      boot_exchange, boot_shared, boot_status};
+  static const netcl_host table = {sizeof(netcl_host),
+                                   NETCL_ABI_MAJOR,
+                                   NETCL_ABI_MINOR,
+                                   {"0.1.0", 5},
+                                   log,
+                                   fail_call,
+                                   device_int,
+                                   device_text,
+                                   device_cl,
+                                   plugin_dir,
+                                   trace_info,
+                                   value_desc,
+                                   op,
+                                   slot,
+                                   update_slot,
+                                   random_stream,
+                                   layer,
+                                   boot_exchange,
+                                   boot_shared,
+                                   boot_status};
   return table;
 }
 

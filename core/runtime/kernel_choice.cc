@@ -10,12 +10,14 @@ namespace netcl {
 namespace {
 
 bool offers(const Provision& provision, const KernelQuestion& question) {
-  if (provision.op != question.op.name && (provision.family.empty() || provision.family != question.op.family)) {
+  if (provision.op != question.op.name &&
+      (provision.family.empty() || provision.family != question.op.family)) {
     return false;
   }
   if (provision.dtypes.empty()) return true;
   return std::all_of(question.in.begin(), question.in.end(), [&](const TensorDesc& desc) {
-    return std::find(provision.dtypes.begin(), provision.dtypes.end(), dtype_name(desc.dtype)) != provision.dtypes.end();
+    return std::find(provision.dtypes.begin(), provision.dtypes.end(), dtype_name(desc.dtype)) !=
+           provision.dtypes.end();
   });
 }
 
@@ -66,8 +68,8 @@ struct PlanSink {
     auto* self = static_cast<PlanSink*>(ctx);
     try {
       self->recipe = std::make_shared<Recipe>(
-          copy_recipe(*static_cast<const netcl_recipe*>(item), self->manifest->id, self->question->in.size(),
-                      self->question->out.size(), *self->device));
+          copy_recipe(*static_cast<const netcl_recipe*>(item), self->manifest->id,
+                      self->question->in.size(), self->question->out.size(), *self->device));
       return NETCL_OK;
     } catch (const std::exception& e) {
       self->error = e.what();
@@ -78,8 +80,9 @@ struct PlanSink {
 
 }  // namespace
 
-std::vector<KernelChoice::Ranked> KernelChoice::candidates(const DeviceInfo& device, const KernelQuestion& question,
-                                                           std::vector<KernelCandidate>* refused) const {
+std::vector<KernelChoice::Ranked> KernelChoice::candidates(
+    const DeviceInfo& device, const KernelQuestion& question,
+    std::vector<KernelCandidate>* refused) const {
   const auto pin = pins_.find(question.op.name);
   std::vector<Ranked> out;
   for (const Manifest* manifest : plugins_.manifests("kernels")) {
@@ -113,8 +116,8 @@ std::vector<KernelChoice::Ranked> KernelChoice::candidates(const DeviceInfo& dev
 }
 
 std::shared_ptr<const Recipe> KernelChoice::ask(Device& device, const KernelQuestion& question,
-                                                const Manifest& manifest, const std::string& variant,
-                                                std::string* reason) {
+                                                const Manifest& manifest,
+                                                const std::string& variant, std::string* reason) {
   LoadedPlugin& plugin = plugins_.load(manifest.id);
   const auto& table = plugin.table<netcl_kernels_api>(NETCL_KERNELS_INTERFACE);
   const OpKey key(question);
@@ -123,15 +126,16 @@ std::shared_ptr<const Recipe> KernelChoice::ask(Device& device, const KernelQues
   const netcl_rc rc = plugin.call(
       "planning " + question.op.name,
       [&](netcl_call* call) {
-        const netcl_rc status = table.plan(plugin.self(), call, &handle, &key.abi(), {variant.data(), variant.size()},
-                                           &PlanSink::accept, &sink);
+        const netcl_rc status =
+            table.plan(plugin.self(), call, &handle, &key.abi(), {variant.data(), variant.size()},
+                       &PlanSink::accept, &sink);
         if (!sink.error.empty()) call->error = sink.error;
         return status;
       },
       reason);
   if (rc == NETCL_DECLINE) return nullptr;
-  NETCL_CHECK(sink.recipe != nullptr, ErrorCode::kPlugin, "planning ", question.op.name, ": plugin ", manifest.id,
-              " answered OK without a recipe");
+  NETCL_CHECK(sink.recipe != nullptr, ErrorCode::kPlugin, "planning ", question.op.name,
+              ": plugin ", manifest.id, " answered OK without a recipe");
   return sink.recipe;
 }
 
@@ -171,9 +175,10 @@ std::shared_ptr<const Recipe> KernelChoice::recipe(Device& device, const KernelQ
   for (const KernelCandidate& c : refused) reasons.push_back(c.plugin + ": " + c.reason);
   std::vector<std::string> shapes;
   for (const TensorDesc& desc : question.in) shapes.push_back(desc.str());
-  fail(ErrorCode::kPlugin, "no kernel set computes ", question.op.name, "(", join(shapes, ", "), ") on ",
-       device.info().selector, " (", device.info().name, "). ",
-       reasons.empty() ? "No kernel-set plugin serves. " + plugins_.rejections() : join(reasons, "; "));
+  fail(ErrorCode::kPlugin, "no kernel set computes ", question.op.name, "(", join(shapes, ", "),
+       ") on ", device.info().selector, " (", device.info().name, "). ",
+       reasons.empty() ? "No kernel-set plugin serves. " + plugins_.rejections()
+                       : join(reasons, "; "));
 }
 
 std::vector<KernelCandidate> KernelChoice::why(Device& device, const KernelQuestion& question) {
@@ -185,7 +190,8 @@ std::vector<KernelCandidate> KernelChoice::why(Device& device, const KernelQuest
     const std::string variant = pin != pins_.end() ? pin->second.variant : "";
     std::string reason;
     const auto answer = ask(device, question, *candidate.manifest, variant, &reason);
-    const std::string rank = str_cat("specificity ", candidate.specificity, ", priority ", candidate.priority);
+    const std::string rank =
+        str_cat("specificity ", candidate.specificity, ", priority ", candidate.priority);
     if (answer == nullptr) {
       out.push_back({candidate.manifest->id, variant, "declined", reason});
     } else {
@@ -193,7 +199,8 @@ std::vector<KernelCandidate> KernelChoice::why(Device& device, const KernelQuest
       chosen = true;
       for (const std::string& other : variants(device, question, *candidate.manifest)) {
         if (other == answer->variant) continue;
-        out.push_back({candidate.manifest->id, other, "able", "not the one chosen; pin it with --kernels"});
+        out.push_back(
+            {candidate.manifest->id, other, "able", "not the one chosen; pin it with --kernels"});
       }
     }
   }

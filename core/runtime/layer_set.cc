@@ -38,7 +38,8 @@ class PluginLayerType : public LayerType {
   size_t n_in() const override { return n_in_; }
   size_t n_out() const override { return n_out_; }
 
-  std::vector<ValueId> trace(Tracer& tracer, const LayerArgs& args, const std::vector<ValueId>& in) const override {
+  std::vector<ValueId> trace(Tracer& tracer, const LayerArgs& args,
+                             const std::vector<ValueId>& in) const override {
     std::vector<netcl_attr> attrs = to_abi(args.values);
     for (const auto& [key, nested] : args.nested) {
       netcl_attr a{};
@@ -53,12 +54,13 @@ class PluginLayerType : public LayerType {
     const auto& table = plugin_.table<netcl_layer_api>(NETCL_LAYER_INTERFACE);
     plugin_.must("layer " + name_, [&](netcl_call* call) {
       return table.trace(plugin_.self(), call, {name_.data(), name_.size()}, attrs.data(),
-                         static_cast<uint32_t>(attrs.size()), &graph, in.data(), static_cast<uint32_t>(in.size()),
-                         out.data(), static_cast<uint32_t>(out.size()));
+                         static_cast<uint32_t>(attrs.size()), &graph, in.data(),
+                         static_cast<uint32_t>(in.size()), out.data(),
+                         static_cast<uint32_t>(out.size()));
     });
     for (const netcl_value v : out) {
-      NETCL_CHECK(v < tracer.recorder().num_values(), ErrorCode::kPlugin, "layer ", name_, " of plugin ",
-                  plugin_.id(), " left an output unset");
+      NETCL_CHECK(v < tracer.recorder().num_values(), ErrorCode::kPlugin, "layer ", name_,
+                  " of plugin ", plugin_.id(), " left an output unset");
     }
     return out;
   }
@@ -85,8 +87,8 @@ std::vector<std::string> LayerSet::open(const std::string& plugin_id) {
         plugin.self(), call,
         [](void* ctx, const void* item) -> netcl_rc {
           auto* c = static_cast<Context*>(ctx);
-          c->found.push_back(
-              std::make_unique<PluginLayerType>(c->plugin, *static_cast<const netcl_layer_type*>(item)));
+          c->found.push_back(std::make_unique<PluginLayerType>(
+              c->plugin, *static_cast<const netcl_layer_type*>(item)));
           return NETCL_OK;
         },
         &context);
@@ -119,15 +121,18 @@ const LayerType& LayerSet::find(const std::string& name) {
       if (provision.layer == name) owners.push_back(manifest->id);
     }
   }
-  NETCL_CHECK(!names.empty(), ErrorCode::kPlugin, "no layer plugin serves, so there is no layer type \"", name,
-              "\". ", plugins_.rejections());
-  NETCL_CHECK(!owners.empty(), ErrorCode::kUsage, "no plugin offers a layer type \"", name, "\"", suggest(name, names));
-  NETCL_CHECK(owners.size() == 1, ErrorCode::kPlugin, "layer type \"", name, "\" is offered by plugins ",
-              join(owners, " and "), "; disable one with --disable-plugins");
+  NETCL_CHECK(!names.empty(), ErrorCode::kPlugin,
+              "no layer plugin serves, so there is no layer type \"", name, "\". ",
+              plugins_.rejections());
+  NETCL_CHECK(!owners.empty(), ErrorCode::kUsage, "no plugin offers a layer type \"", name, "\"",
+              suggest(name, names));
+  NETCL_CHECK(owners.size() == 1, ErrorCode::kPlugin, "layer type \"", name,
+              "\" is offered by plugins ", join(owners, " and "),
+              "; disable one with --disable-plugins");
   open(owners[0]);
   const auto opened = types_.find(name);
-  NETCL_CHECK(opened != types_.end(), ErrorCode::kPlugin, "NPL-13: the manifest of plugin ", owners[0],
-              " names the layer type \"", name, "\", its library does not");
+  NETCL_CHECK(opened != types_.end(), ErrorCode::kPlugin, "NPL-13: the manifest of plugin ",
+              owners[0], " names the layer type \"", name, "\", its library does not");
   return *opened->second;
 }
 

@@ -20,8 +20,9 @@ constexpr uint64_t kMaxManifestBytes = 1 << 20;
 constexpr int kMaxPriority = 1'000'000;
 
 const std::vector<std::string>& known_keys() {
-  static const std::vector<std::string> keys = {"manifest", "id",  "version",  "name",     "license", "kinds",
-                                                "library",  "abi", "provides", "sha256", "data",    "config"};
+  static const std::vector<std::string> keys = {"manifest", "id",     "version", "name",
+                                                "license",  "kinds",  "library", "abi",
+                                                "provides", "sha256", "data",    "config"};
   return keys;
 }
 
@@ -39,7 +40,9 @@ ordered_json parse(const fs::path& path) {
   std::error_code error;
   const uint64_t size = fs::file_size(path, error);
   if (error) refuse("NPL-01", path.string(), ": cannot be read: ", error.message());
-  if (size > kMaxManifestBytes) refuse("NPL-01", path.string(), ": ", size, " bytes; a manifest has at most ", kMaxManifestBytes);
+  if (size > kMaxManifestBytes)
+    refuse("NPL-01", path.string(), ": ", size, " bytes; a manifest has at most ",
+           kMaxManifestBytes);
   std::string text;
   try {
     text = read_file(path, ErrorCode::kPlugin);
@@ -48,10 +51,12 @@ ordered_json parse(const fs::path& path) {
   }
   try {
     ordered_json json = ordered_json::parse(text);
-    if (!json.is_object()) refuse("NPL-01", path.string(), ":1:1: expected a JSON object, found ", json.type_name());
+    if (!json.is_object())
+      refuse("NPL-01", path.string(), ":1:1: expected a JSON object, found ", json.type_name());
     return json;
   } catch (const ordered_json::parse_error& e) {
-    refuse("NPL-01", path.string(), ":", line_column(text, e.byte > 0 ? e.byte - 1 : 0), ": not JSON: ", e.what());
+    refuse("NPL-01", path.string(), ":", line_column(text, e.byte > 0 ? e.byte - 1 : 0),
+           ": not JSON: ", e.what());
   }
 }
 
@@ -69,11 +74,13 @@ std::string text_member(const ordered_json& json, const char* key, const fs::pat
   return value.get<std::string>();
 }
 
-std::vector<std::string> text_list(const ordered_json& value, const std::string& key, const fs::path& path) {
+std::vector<std::string> text_list(const ordered_json& value, const std::string& key,
+                                   const fs::path& path) {
   if (!value.is_array()) refuse("NPL-01", path.string(), ": \"", key, "\" must be a list of texts");
   std::vector<std::string> out;
   for (const ordered_json& item : value) {
-    if (!item.is_string()) refuse("NPL-01", path.string(), ": \"", key, "\" must be a list of texts");
+    if (!item.is_string())
+      refuse("NPL-01", path.string(), ": \"", key, "\" must be a list of texts");
     out.push_back(item.get<std::string>());
   }
   return out;
@@ -84,28 +91,35 @@ Provision read_provision(const ordered_json& json, size_t index, const fs::path&
   if (!json.is_object()) refuse("NPL-01", path.string(), ": ", where, " must be an object");
   Provision out;
   int named = 0;
-  for (const auto& [key, target] : {std::pair<const char*, std::string*>{"op", &out.op}, {"family", &out.family},
-                                    {"layer", &out.layer}, {"transport", &out.transport}}) {
+  for (const auto& [key, target] : {std::pair<const char*, std::string*>{"op", &out.op},
+                                    {"family", &out.family},
+                                    {"layer", &out.layer},
+                                    {"transport", &out.transport}}) {
     if (json.contains(key)) {
       *target = text_member(json, key, path);
       ++named;
     }
   }
-  if (named != 1) refuse("NPL-01", path.string(), ": ", where, " must have one of op, family, layer, transport");
+  if (named != 1)
+    refuse("NPL-01", path.string(), ": ", where, " must have one of op, family, layer, transport");
   if (json.contains("dtypes")) out.dtypes = text_list(json["dtypes"], where + ".dtypes", path);
   for (const auto& [key, target] :
-       {std::pair<const char*, std::vector<ordered_json>*>{"match", &out.match}, {"never", &out.never}}) {
+       {std::pair<const char*, std::vector<ordered_json>*>{"match", &out.match},
+        {"never", &out.never}}) {
     if (!json.contains(key)) continue;
-    if (!json[key].is_array()) refuse("NPL-01", path.string(), ": ", where, ".", key, " must be a list of objects");
+    if (!json[key].is_array())
+      refuse("NPL-01", path.string(), ": ", where, ".", key, " must be a list of objects");
     for (const ordered_json& rule : json[key]) {
-      if (!rule.is_object()) refuse("NPL-01", path.string(), ": ", where, ".", key, " must be a list of objects");
+      if (!rule.is_object())
+        refuse("NPL-01", path.string(), ": ", where, ".", key, " must be a list of objects");
       target->push_back(rule);
     }
   }
   if (json.contains("priority")) {
     const ordered_json& priority = json["priority"];
     if (!priority.is_number_integer() || priority < -kMaxPriority || priority > kMaxPriority) {
-      refuse("NPL-01", path.string(), ": ", where, ".priority must be an integer of at most ", kMaxPriority);
+      refuse("NPL-01", path.string(), ": ", where, ".priority must be an integer of at most ",
+             kMaxPriority);
     }
     out.priority = priority.get<int>();
   }
@@ -134,20 +148,25 @@ void read_members(const ordered_json& json, const fs::path& path, Manifest& out)
   }
   const ordered_json& provides = member(json, "provides", path);
   if (!provides.is_array()) refuse("NPL-01", path.string(), ": \"provides\" must be a list");
-  for (size_t i = 0; i < provides.size(); ++i) out.provides.push_back(read_provision(provides[i], i, path));
+  for (size_t i = 0; i < provides.size(); ++i)
+    out.provides.push_back(read_provision(provides[i], i, path));
   for (const auto& item : json.items()) {
     const auto& keys = known_keys();
     if (std::find(keys.begin(), keys.end(), item.key()) != keys.end()) continue;
-    out.warnings.push_back(str_cat(path.string(), ": unknown key \"", item.key(), "\"", suggest(item.key(), keys)));
+    out.warnings.push_back(
+        str_cat(path.string(), ": unknown key \"", item.key(), "\"", suggest(item.key(), keys)));
   }
 }
 
 void check_abi(const Manifest& m) {
   const bool equal = m.abi_major == NETCL_ABI_MAJOR && m.abi_minor == NETCL_ABI_MINOR;
-  if (NETCL_ABI_MAJOR == 0 ? equal : m.abi_major == NETCL_ABI_MAJOR && m.abi_minor <= NETCL_ABI_MINOR) return;
-  const bool newer = m.abi_major != NETCL_ABI_MAJOR ? m.abi_major > NETCL_ABI_MAJOR : m.abi_minor > NETCL_ABI_MINOR;
-  refuse("NPL-04", "plugin ", m.id, " was built for boundary ", m.abi_major, ".", m.abi_minor, ", this netcl has ",
-         NETCL_ABI_MAJOR, ".", NETCL_ABI_MINOR, "; ",
+  if (NETCL_ABI_MAJOR == 0 ? equal
+                           : m.abi_major == NETCL_ABI_MAJOR && m.abi_minor <= NETCL_ABI_MINOR)
+    return;
+  const bool newer = m.abi_major != NETCL_ABI_MAJOR ? m.abi_major > NETCL_ABI_MAJOR
+                                                    : m.abi_minor > NETCL_ABI_MINOR;
+  refuse("NPL-04", "plugin ", m.id, " was built for boundary ", m.abi_major, ".", m.abi_minor,
+         ", this netcl has ", NETCL_ABI_MAJOR, ".", NETCL_ABI_MINOR, "; ",
          newer ? "the plugin is newer: update netcl" : "the plugin is older: rebuild it");
 }
 
@@ -163,9 +182,11 @@ void find_library(const ordered_json& json, const fs::path& path, Manifest& out)
 // "sha256": {"libx.so": "<64 digits>"}, for any files of the directory.
 void check_hashes(const ordered_json& json, const fs::path& path, const fs::path& directory) {
   if (!json.contains("sha256")) return;
-  if (!json["sha256"].is_object()) refuse("NPL-01", path.string(), ": \"sha256\" must be an object of file names and hashes");
+  if (!json["sha256"].is_object())
+    refuse("NPL-01", path.string(), ": \"sha256\" must be an object of file names and hashes");
   for (const auto& item : json["sha256"].items()) {
-    const std::string wanted = item.value().is_string() ? to_lower(item.value().get<std::string>()) : "";
+    const std::string wanted =
+        item.value().is_string() ? to_lower(item.value().get<std::string>()) : "";
     check_hash(file_inside(directory, item.key(), "NPL-06"), wanted);
   }
 }
@@ -189,7 +210,8 @@ ManifestResult read_manifest(const fs::path& directory) {
     result.manifest = m;
     const std::string schema = text_member(json, "manifest", path);
     if (schema != kSchema) {
-      refuse("NPL-02", path.string(), ": schema \"", schema, "\"; this netcl reads \"", kSchema, "\"");
+      refuse("NPL-02", path.string(), ": schema \"", schema, "\"; this netcl reads \"", kSchema,
+             "\"");
     }
     read_members(json, path, m);
     result.manifest = m;

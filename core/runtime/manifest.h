@@ -20,7 +20,7 @@ struct Refusal {
 // One thing that a plugin offers. Exactly one of op, family, layer and transport is set.
 struct Provision {
   std::string op, family, layer, transport;
-  std::vector<std::string> dtypes;           // empty: all
+  std::vector<std::string> dtypes;            // empty: all
   std::vector<nlohmann::ordered_json> match;  // devices: any object that matches; empty: all
   std::vector<nlohmann::ordered_json> never;  // devices that are refused all the same
   int priority = 0;

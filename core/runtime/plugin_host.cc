@@ -14,7 +14,8 @@ namespace {
 constexpr int kMaxDepth = 2;  // plugins may be grouped in folders
 
 bool any_glob(const std::vector<std::string>& globs, const std::string& id) {
-  return std::any_of(globs.begin(), globs.end(), [&](const std::string& g) { return glob_match(g, id); });
+  return std::any_of(globs.begin(), globs.end(),
+                     [&](const std::string& g) { return glob_match(g, id); });
 }
 
 // Why no device is served, per device; "" if one is.
@@ -115,9 +116,11 @@ void PluginHost::judge(const Manifest& manifest, PluginRow& row) {
     return r.id == manifest.id && (r.state == "serving" || r.state == "idle");
   });
   if (earlier != rows_.end()) {
-    return refuse("shadowed", "NPL-14", "the plugin in " + earlier->path + " has the same id and comes first");
+    return refuse("shadowed", "NPL-14",
+                  "the plugin in " + earlier->path + " has the same id and comes first");
   }
-  if (any_glob(options_.disable, manifest.id)) return refuse("disabled", "NPL-09", "by --disable-plugins");
+  if (any_glob(options_.disable, manifest.id))
+    return refuse("disabled", "NPL-09", "by --disable-plugins");
   if (!options_.only.empty() && !any_glob(options_.only, manifest.id)) {
     return refuse("disabled", "NPL-09", "by --only-plugins");
   }
@@ -132,11 +135,13 @@ void PluginHost::judge(const Manifest& manifest, PluginRow& row) {
 std::string PluginHost::rejections() const {
   std::vector<std::string> lines;
   for (const PluginRow& row : rows_) {
-    if (row.state != "serving") lines.push_back(row.id + " is " + row.state + " (" + row.code + "): " + row.detail);
+    if (row.state != "serving")
+      lines.push_back(row.id + " is " + row.state + " (" + row.code + "): " + row.detail);
   }
   if (!rows_.empty()) return join(lines, "; ");
   std::vector<std::string> places;
-  for (const fs::path& directory : plugin_directories(options_)) places.push_back(directory.string());
+  for (const fs::path& directory : plugin_directories(options_))
+    places.push_back(directory.string());
   return "No plugin was found in " + join(places, ", ");
 }
 
@@ -155,8 +160,8 @@ LoadedPlugin& PluginHost::load(const std::string& id) {
   const auto manifest = accepted_.find(id);
   if (manifest == accepted_.end()) {
     for (const PluginRow& row : rows_) {
-      NETCL_CHECK(row.id != id, ErrorCode::kPlugin, "plugin ", id, " cannot serve: ", row.state, " (", row.code,
-                  "): ", row.detail);
+      NETCL_CHECK(row.id != id, ErrorCode::kPlugin, "plugin ", id, " cannot serve: ", row.state,
+                  " (", row.code, "): ", row.detail);
     }
     std::vector<std::string> ids;
     for (const auto& [known, ignored] : accepted_) ids.push_back(known);

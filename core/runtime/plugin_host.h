@@ -25,8 +25,8 @@ struct PluginOptions {
   std::vector<std::string> disable, only;    // globs on ids
 };
 
-// Where plugins are looked for, in order: `options.paths`, then NETCL_PLUGIN_PATH or else the user's
-// data directory and <prefix>/plugins beside the executable. In safe mode only the last.
+// Where plugins are looked for, in order: `options.paths`, then NETCL_PLUGIN_PATH or else the
+// user's data directory and <prefix>/plugins beside the executable. In safe mode only the last.
 std::vector<std::filesystem::path> plugin_directories(const PluginOptions& options);
 
 struct PluginRow {
@@ -38,7 +38,8 @@ struct PluginRow {
 // A plugin that has been opened. Lives until the process ends: libraries are never unloaded.
 class LoadedPlugin {
  public:
-  LoadedPlugin(Manifest manifest, Logger log);  // Errors: kPlugin whose message begins with the code.
+  LoadedPlugin(Manifest manifest,
+               Logger log);  // Errors: kPlugin whose message begins with the code.
 
   const Manifest& manifest() const { return manifest_; }
   const std::string& id() const { return manifest_.id; }
@@ -49,9 +50,9 @@ class LoadedPlugin {
     return *static_cast<const Table*>(table(name, sizeof(Table)));
   }
 
-  // Runs one call into the plugin. Returns NETCL_OK or NETCL_DECLINE (*reason says why); every other
-  // status becomes an Error: peers and time-outs kTraining, memory and devices kDevice, arguments
-  // kUsage, the rest kPlugin.
+  // Runs one call into the plugin. Returns NETCL_OK or NETCL_DECLINE (*reason says why); every
+  // other status becomes an Error: peers and time-outs kTraining, memory and devices kDevice,
+  // arguments kUsage, the rest kPlugin.
   netcl_rc call(const std::string& what, const std::function<netcl_rc(netcl_call*)>& body,
                 std::string* reason = nullptr) const;
   // Runs one call and returns its status and the text left in it, without judging either.

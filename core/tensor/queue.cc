@@ -18,9 +18,12 @@ size_t rounded_size(size_t size_bytes) {
 
 }  // namespace
 
-Queue::Queue(Device& device) : device_(device), queue_(device.make_queue()), reads_(device.make_queue()) {}
+Queue::Queue(Device& device)
+    : device_(device), queue_(device.make_queue()), reads_(device.make_queue()) {}
 
-std::shared_ptr<Queue> Queue::create(Device& device) { return std::shared_ptr<Queue>(new Queue(device)); }
+std::shared_ptr<Queue> Queue::create(Device& device) {
+  return std::shared_ptr<Queue>(new Queue(device));
+}
 
 std::shared_ptr<Storage> Queue::lend(std::unique_ptr<Storage> storage) {
   return std::shared_ptr<Storage>(storage.release(), [pool = weak_from_this()](Storage* s) {
@@ -112,7 +115,8 @@ void Queue::write(Storage& to, size_t size_bytes, const void* from) {
 
 void wait_all(const std::vector<std::shared_ptr<Queue>>& queues) {
   for (const auto& queue : queues) {
-    with_cl_errors("flushing a queue of " + queue->device().info().name, [&] { queue->cl().flush(); });
+    with_cl_errors("flushing a queue of " + queue->device().info().name,
+                   [&] { queue->cl().flush(); });
   }
   std::optional<Error> error;
   for (const auto& queue : queues) {

@@ -47,13 +47,14 @@ class Queue : public std::enable_shared_from_this<Queue> {
   // The same from the pool alone: null if it has none of this size.
   std::shared_ptr<Storage> reuse(size_t size_bytes);
 
-  // Tells the queue that `commands` were enqueued, the last of them with event `last` (null: a marker
-  // is enqueued where one is needed). Every kInterval commands an event is kept; with kMaxMarks of
-  // them in flight the host sleeps until half are done. Errors of asynchronous work: kDevice.
+  // Tells the queue that `commands` were enqueued, the last of them with event `last` (null: a
+  // marker is enqueued where one is needed). Every kInterval commands an event is kept; with
+  // kMaxMarks of them in flight the host sleeps until half are done. Errors of asynchronous work:
+  // kDevice.
   void enqueued(size_t commands, const cl::Event& last = cl::Event());
 
-  // All waits: an error of asynchronous work (kDevice) is kept and thrown by this and every later one.
-  // Waits for everything enqueued so far.
+  // All waits: an error of asynchronous work (kDevice) is kept and thrown by this and every later
+  // one. Waits for everything enqueued so far.
   void finish();
   // Waits for one event of this device.
   void wait(const cl::Event& event);
@@ -72,9 +73,9 @@ class Queue : public std::enable_shared_from_this<Queue> {
   template <typename Body>
   void keep_error(const std::string& what, Body&& body);
 
-  // At most 16,384 commands in flight: some 10 MiB of a driver's records. The bound is this wide, and
-  // waiting drains half of it, because a host that enqueues while the driver retires commands slows
-  // both: on PoCL a bound of 1,024, met command by command, doubles the time of a long chain.
+  // At most 16,384 commands in flight: some 10 MiB of a driver's records. The bound is this wide,
+  // and waiting drains half of it, because a host that enqueues while the driver retires commands
+  // slows both: on PoCL a bound of 1,024, met command by command, doubles the time of a long chain.
   static constexpr size_t kInterval = 512;
   static constexpr size_t kMaxMarks = 32;
 

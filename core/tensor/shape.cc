@@ -10,18 +10,24 @@ size_t size_of(DType dtype) { return dtype == DType::kU8 ? 1 : 4; }
 
 const char* dtype_name(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return "f32";
-    case DType::kI32: return "i32";
-    case DType::kU8: return "u8";
+    case DType::kF32:
+      return "f32";
+    case DType::kI32:
+      return "i32";
+    case DType::kU8:
+      return "u8";
   }
   return "?";
 }
 
 const char* opencl_type(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return "float";
-    case DType::kI32: return "int";
-    case DType::kU8: return "uchar";
+    case DType::kF32:
+      return "float";
+    case DType::kI32:
+      return "int";
+    case DType::kU8:
+      return "uchar";
   }
   return "?";
 }
@@ -71,7 +77,8 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const std::string& what) 
     const int64_t da = i < a.rank() ? a[a.rank() - 1 - i] : 1;
     const int64_t db = i < b.rank() ? b[b.rank() - 1 - i] : 1;
     NETCL_CHECK(da == db || da == 1 || db == 1, ErrorCode::kUsage, what, ": shapes ", a.str(),
-                " and ", b.str(), " do not broadcast: dimension ", rank - 1 - i, " is ", da, " and ", db);
+                " and ", b.str(), " do not broadcast: dimension ", rank - 1 - i, " is ", da,
+                " and ", db);
     out[rank - 1 - i] = da == 1 ? db : da;
   }
   return Shape(std::move(out));
@@ -88,7 +95,8 @@ netcl_desc to_abi(const TensorDesc& desc) {
 }
 
 TensorDesc desc_from_abi(const netcl_desc& desc) {
-  NETCL_CHECK(desc.rank <= NETCL_MAX_RANK, ErrorCode::kPlugin, "a tensor description has rank ", desc.rank);
+  NETCL_CHECK(desc.rank <= NETCL_MAX_RANK, ErrorCode::kPlugin, "a tensor description has rank ",
+              desc.rank);
   return {dtype_from_abi(desc.dtype), Shape(std::vector<int64_t>(desc.dim, desc.dim + desc.rank))};
 }
 

@@ -16,10 +16,10 @@ namespace netcl {
 
 enum class DType : uint32_t { kF32 = NETCL_F32, kI32 = NETCL_I32, kU8 = NETCL_U8 };
 
-size_t size_of(DType dtype);             // bytes per element
-const char* dtype_name(DType dtype);     // "f32"
-const char* opencl_type(DType dtype);    // "float"
-DType dtype_from_abi(uint32_t dtype);    // Errors: kPlugin for a number netcl does not know.
+size_t size_of(DType dtype);           // bytes per element
+const char* dtype_name(DType dtype);   // "f32"
+const char* opencl_type(DType dtype);  // "float"
+DType dtype_from_abi(uint32_t dtype);  // Errors: kPlugin for a number netcl does not know.
 
 class Shape {
  public:
@@ -60,7 +60,7 @@ struct TensorDesc {
   bool operator==(const TensorDesc& o) const { return dtype == o.dtype && shape == o.shape; }
 };
 
-netcl_desc to_abi(const TensorDesc& desc);       // Errors: kUsage for rank > NETCL_MAX_RANK.
+netcl_desc to_abi(const TensorDesc& desc);  // Errors: kUsage for rank > NETCL_MAX_RANK.
 TensorDesc desc_from_abi(const netcl_desc& desc);
 
 }  // namespace netcl

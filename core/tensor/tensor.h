@@ -1,6 +1,6 @@
 // Tensor: a dense row-major array on a device. Copies share the memory. Operations on it are
-// enqueued and return at once; only what needs a value waits (wait_to_read, copy_to_host, to_floats,
-// item), and only for this value: not for work that was enqueued after it.
+// enqueued and return at once; only what needs a value waits (wait_to_read, copy_to_host,
+// to_floats, item), and only for this value: not for work that was enqueued after it.
 #ifndef NETCL_CORE_TENSOR_TENSOR_H_
 #define NETCL_CORE_TENSOR_TENSOR_H_
 
@@ -19,13 +19,15 @@ class Tensor {
   // Uninitialised memory on the queue's device. Errors: kDevice.
   Tensor(std::shared_ptr<Queue> queue, TensorDesc desc, const std::string& what = "a tensor");
   // The same with a description that is shared with others.
-  Tensor(std::shared_ptr<Queue> queue, std::shared_ptr<const TensorDesc> desc, const std::string& what);
+  Tensor(std::shared_ptr<Queue> queue, std::shared_ptr<const TensorDesc> desc,
+         const std::string& what);
   // The same memory under another description of equal size.
   Tensor(const Tensor& base, TensorDesc desc);
 
   // Copies `bytes` (desc.size_bytes() of them) to the device.
   static Tensor from_host(std::shared_ptr<Queue> queue, TensorDesc desc, const void* bytes);
-  static Tensor from_floats(std::shared_ptr<Queue> queue, Shape shape, const std::vector<float>& values);
+  static Tensor from_floats(std::shared_ptr<Queue> queue, Shape shape,
+                            const std::vector<float>& values);
 
   const TensorDesc& desc() const { return *desc_; }
   const Shape& shape() const { return desc_->shape; }
@@ -49,7 +51,8 @@ class Tensor {
 
  private:
   std::shared_ptr<Queue> queue_;
-  std::shared_ptr<const TensorDesc> desc_ = std::make_shared<TensorDesc>();  // shared: copies are cheap
+  std::shared_ptr<const TensorDesc> desc_ =
+      std::make_shared<TensorDesc>();  // shared: copies are cheap
   std::shared_ptr<Storage> storage_;
 };
 

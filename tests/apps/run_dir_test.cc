@@ -62,7 +62,8 @@ TEST_F(RunDirTest, WritesConfigEnvironmentAndMetrics) {
 
   EXPECT_EQ(message_of([&] { RunDir::open(run.path()); }),
             run.path().string() +
-                ": holds a run already; choose another directory with --out, or go on with it: --resume " +
+                ": holds a run already; choose another directory with --out, or go on with it: "
+                "--resume " +
                 run.path().string());
   RunDir again = RunDir::open(run.path(), /*resume=*/true);
   again.append_metrics({{"step", 3}});
@@ -84,11 +85,12 @@ TEST_F(RunDirTest, FullDiskIsAnErrorThatNamesTheFile) {
   fs::create_directories(root_ / "out");
   fs::create_symlink("/dev/full", root_ / "out" / "metrics.jsonl");
   RunDir run = RunDir::open(root_ / "out");
-  EXPECT_EQ(
-      message_of([&] {
-        run.append_metrics({{"step", 1}});
-      }),
-      (root_ / "out" / "metrics.jsonl").string() + ": cannot be written: No space left on device; free some space, then go on with --resume");
+  EXPECT_EQ(message_of([&] {
+              run.append_metrics({{"step", 1}});
+            }),
+            (root_ / "out" / "metrics.jsonl").string() +
+                ": cannot be written: No space left on device; free some space, then go on with "
+                "--resume");
 }
 
 }  // namespace

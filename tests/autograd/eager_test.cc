@@ -1,5 +1,6 @@
-// The eager way on the first real OpenCL device: results, the cache of prepared ops, what a read waits
-// for, errors of asynchronous work, and memory that stays flat however far the host runs ahead.
+// The eager way on the first real OpenCL device: results, the cache of prepared ops, what a read
+// waits for, errors of asynchronous work, and memory that stays flat however far the host runs
+// ahead.
 #include "core/autograd/eager.h"
 
 #include <dlfcn.h>
@@ -24,13 +25,15 @@ Function opencl(const char* name) {
 
 cl::Event make_gate(const Device& device) {
   cl_int rc = CL_SUCCESS;
-  const cl_event event = opencl<decltype(&::clCreateUserEvent)>("clCreateUserEvent")(device.context()(), &rc);
+  const cl_event event =
+      opencl<decltype(&::clCreateUserEvent)>("clCreateUserEvent")(device.context()(), &rc);
   EXPECT_EQ(rc, CL_SUCCESS);
   return cl::Event(event);
 }
 
 void set_gate(const cl::Event& gate, cl_int status) {
-  EXPECT_EQ(opencl<decltype(&::clSetUserEventStatus)>("clSetUserEventStatus")(gate(), status), CL_SUCCESS);
+  EXPECT_EQ(opencl<decltype(&::clSetUserEventStatus)>("clSetUserEventStatus")(gate(), status),
+            CL_SUCCESS);
 }
 
 int64_t resident_bytes() {

@@ -13,12 +13,14 @@ namespace netcl {
 class ScaleProvider : public KernelProvider {
  public:
   std::shared_ptr<const Recipe> recipe(Device&, const KernelQuestion& question) override {
-    NETCL_CHECK(question.op.name == "scale", ErrorCode::kPlugin, "no kernel for ", question.op.name);
+    NETCL_CHECK(question.op.name == "scale", ErrorCode::kPlugin, "no kernel for ",
+                question.op.name);
     ++num_questions;
     RecipeLaunch launch;
     launch.entry = "scale_test";
     launch.source =
-        "__kernel void scale_test(__global const float* x, __global float* y, float p0, float p1) {\n"
+        "__kernel void scale_test(__global const float* x, __global float* y, float p0, float p1) "
+        "{\n"
         "  const size_t i = get_global_id(0);\n"
         "  y[i] = x[i] * p0 + p1;\n"
         "}\n";

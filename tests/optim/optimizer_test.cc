@@ -110,9 +110,9 @@ TEST(OptimizerTest, NoSamplesMeansNoGradient) {
   const TensorDesc one{DType::kF32, {1}}, eight{DType::kF32, {8}};
   const std::array<float, 8> h = Optimizer::sgd(0.5).hyper(1, 0.5);
   const ValueId nan = r.input({one, {std::nan("")}});
-  const auto out = r.apply("sgd_step", {r.input({one, {3}}), nan, r.input({one, {0}}),
-                                        r.input({eight, std::vector<double>(h.begin(), h.end())}),
-                                        r.input({one, {0}})});
+  const auto out = r.apply(
+      "sgd_step", {r.input({one, {3}}), nan, r.input({one, {0}}),
+                   r.input({eight, std::vector<double>(h.begin(), h.end())}), r.input({one, {0}})});
   EXPECT_EQ(r.value(out[0]).data[0], 3);
 }
 

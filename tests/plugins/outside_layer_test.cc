@@ -45,15 +45,18 @@ class OutsideLayerTest : public testing::Test {
   OutsideLayerTest() {
     // Kernels and the standard layers come from the project's own plugins; no other place is
     // searched. Runfiles are links, which the host refuses, so the real directory is named.
-    const fs::path own = fs::canonical("plugins/dir/standard/plugin.json").parent_path().parent_path();
+    const fs::path own =
+        fs::canonical("plugins/dir/standard/plugin.json").parent_path().parent_path();
     ::setenv("NETCL_PLUGIN_PATH", own.c_str(), 1);
     for (FoundDevice& found : enumerate_devices()) {
-      if (found.info.selector == "cpu:0") device_ = std::make_unique<Device>(found, root() / "cache", Logger());
+      if (found.info.selector == "cpu:0")
+        device_ = std::make_unique<Device>(found, root() / "cache", Logger());
     }
     if (!device_) throw std::runtime_error("the test needs a CPU device, such as PoCL's");
     PluginOptions options;
     options.paths = {root() / "plugins"};
-    plugins_ = std::make_unique<PluginHost>(options, std::vector<DeviceInfo>{device_->info()}, Logger());
+    plugins_ =
+        std::make_unique<PluginHost>(options, std::vector<DeviceInfo>{device_->info()}, Logger());
     layers_ = std::make_unique<LayerSet>(*plugins_);
   }
   ~OutsideLayerTest() override { ::unsetenv("NETCL_PLUGIN_PATH"); }
@@ -61,8 +64,9 @@ class OutsideLayerTest : public testing::Test {
   StepGraphs graphs(const char* layer) {
     StepSpec spec;
     spec.input = {2};
-    spec.layers = nlohmann::ordered_json::parse(R"([{"type": "linear", "out": 16}, )" + std::string(layer) +
-                                                R"(, {"type": "linear", "out": 2}])");
+    spec.layers =
+        nlohmann::ordered_json::parse(R"([{"type": "linear", "out": 16}, )" + std::string(layer) +
+                                      R"(, {"type": "linear", "out": 2}])");
     spec.optimizer = optimizer_;
     return build_step_graphs(spec, *layers_);
   }
@@ -112,9 +116,13 @@ TEST_F(OutsideLayerTest, IsFoundByItsManifest) {
 }
 
 TEST_F(OutsideLayerTest, ChecksItsKeys) {
-  EXPECT_NE(refusal(R"({"type": "example.scaled_tanh", "slop": 1})").find("did you mean \"slope\"?"), std::string::npos);
-  EXPECT_NE(refusal(R"({"type": "example.scaled_tanh", "gain": -1})").find("gain"), std::string::npos);
-  EXPECT_NE(refusal(R"({"type": "example.scaled_tan"})").find("example.scaled_tanh"), std::string::npos);
+  EXPECT_NE(
+      refusal(R"({"type": "example.scaled_tanh", "slop": 1})").find("did you mean \"slope\"?"),
+      std::string::npos);
+  EXPECT_NE(refusal(R"({"type": "example.scaled_tanh", "gain": -1})").find("gain"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"type": "example.scaled_tan"})").find("example.scaled_tanh"),
+            std::string::npos);
 }
 
 TEST_F(OutsideLayerTest, TrainsWithItsOwnParameter) {
@@ -125,8 +133,8 @@ TEST_F(OutsideLayerTest, TrainsWithItsOwnParameter) {
   const Dataset data = rings(128);
   const auto queue = Queue::create(*device_);
   KernelChoice kernels(*plugins_, {});
-  const cl::Buffer gradients =
-      device_->make_buffer(static_cast<size_t>(model.gradients.num_floats()) * sizeof(float), "the gradients");
+  const cl::Buffer gradients = device_->make_buffer(
+      static_cast<size_t>(model.gradients.num_floats()) * sizeof(float), "the gradients");
   Replica replica(model, optimizer_, kernels, queue, gradients, gradients, 32);
   TrainerOptions options;
   options.lr = optimizer_.lr;

@@ -1,5 +1,5 @@
-// The gates that a manifest passes before any code of its plugin runs: a case for each refusal, with
-// its code and the words that a user needs.
+// The gates that a manifest passes before any code of its plugin runs: a case for each refusal,
+// with its code and the words that a user needs.
 #include "core/runtime/manifest.h"
 
 #include <elf.h>
@@ -25,12 +25,14 @@ struct Case {
 
 class ManifestTest : public test::PluginFolder {
  protected:
-  void expect_refusal(const fs::path& directory, const std::string& code, const std::vector<std::string>& words) {
+  void expect_refusal(const fs::path& directory, const std::string& code,
+                      const std::vector<std::string>& words) {
     const ManifestResult result = read_manifest(directory);
     ASSERT_TRUE(result.refusal) << directory << " was accepted; expected " << code;
     EXPECT_EQ(result.refusal->code, code) << result.refusal->detail;
     for (const std::string& word : words) {
-      EXPECT_NE(result.refusal->detail.find(word), std::string::npos) << result.refusal->detail << "\nlacks: " << word;
+      EXPECT_NE(result.refusal->detail.find(word), std::string::npos)
+          << result.refusal->detail << "\nlacks: " << word;
     }
   }
 };
@@ -39,7 +41,8 @@ TEST_F(ManifestTest, AcceptsAGoodOne) {
   ordered_json json = good_manifest();
   json["name"] = "Probe";
   json["license"] = "MIT";
-  json["provides"] = ordered_json::parse(R"([{"op": "matmul", "dtypes": ["f32"], "match": [{"type": "gpu"}], "never": [{}], "priority": 7}])");
+  json["provides"] = ordered_json::parse(
+      R"([{"op": "matmul", "dtypes": ["f32"], "match": [{"type": "gpu"}], "never": [{}], "priority": 7}])");
   const ManifestResult result = read_manifest(add("good", json));
   ASSERT_FALSE(result.refusal) << result.refusal->detail;
   const Manifest& m = *result.manifest;
@@ -73,31 +76,82 @@ TEST_F(ManifestTest, RefusesWrongMembers) {
       {"id_empty", set("id", "\"\""), "NPL-01", {"\"id\" must be non-empty text"}},
       {"kinds_text", set("kinds", "\"layer\""), "NPL-01", {"\"kinds\" must be a list"}},
       {"kinds_number", set("kinds", "[1]"), "NPL-01", {"\"kinds\" must be a list of texts"}},
-      {"kind_typo", set("kinds", "[\"layers\"]"), "NPL-01", {"unknown kind \"layers\"", "did you mean \"layer\"?"}},
+      {"kind_typo",
+       set("kinds", "[\"layers\"]"),
+       "NPL-01",
+       {"unknown kind \"layers\"", "did you mean \"layer\"?"}},
       {"abi_list", set("abi", "[0, 1]"), "NPL-01", {"\"abi\" must be"}},
       {"abi_negative", set("abi", R"({"major": 0, "minor": -1})"), "NPL-01", {"\"abi\" must be"}},
-      {"abi_huge", set("abi", R"({"major": 4294967296, "minor": 1})"), "NPL-01", {"\"abi\" must be"}},
+      {"abi_huge",
+       set("abi", R"({"major": 4294967296, "minor": 1})"),
+       "NPL-01",
+       {"\"abi\" must be"}},
       {"provides_object", set("provides", "{}"), "NPL-01", {"\"provides\" must be a list"}},
       {"provision_text", set("provides", "[\"x\"]"), "NPL-01", {"provides[0] must be an object"}},
       {"provision_empty", set("provides", "[{}]"), "NPL-01", {"provides[0] must have one of"}},
-      {"provision_two", set("provides", R"([{"op": "add", "layer": "x"}])"), "NPL-01", {"provides[0] must have one of"}},
-      {"match_object", set("provides", R"([{"op": "add", "match": {}}])"), "NPL-01", {"provides[0].match must be a list"}},
-      {"never_text", set("provides", R"([{"op": "add", "never": ["gpu"]}])"), "NPL-01", {"provides[0].never must be a list"}},
-      {"dtypes_text", set("provides", R"([{"op": "add", "dtypes": "f32"}])"), "NPL-01", {"provides[0].dtypes"}},
-      {"priority_text", set("provides", R"([{"op": "add", "priority": "1"}])"), "NPL-01", {"provides[0].priority"}},
-      {"priority_huge", set("provides", R"([{"op": "add", "priority": 4294967297}])"), "NPL-01", {"provides[0].priority"}},
-      {"schema_new", set("manifest", "\"netcl-plugin/2\""), "NPL-02", {"netcl-plugin/2", "netcl-plugin/1"}},
-      {"library_machine", set("library", R"({"linux-aarch64": "libprobe.so"})"), "NPL-03", {"no entry for linux-x86_64"}},
-      {"library_missing", set("library", R"({"linux-x86_64": "none.so"})"), "NPL-03", {"none.so", "is missing"}},
-      {"library_absolute", set("library", R"({"linux-x86_64": "/bin/sh"})"), "NPL-03", {"/bin/sh", "lies outside"}},
+      {"provision_two",
+       set("provides", R"([{"op": "add", "layer": "x"}])"),
+       "NPL-01",
+       {"provides[0] must have one of"}},
+      {"match_object",
+       set("provides", R"([{"op": "add", "match": {}}])"),
+       "NPL-01",
+       {"provides[0].match must be a list"}},
+      {"never_text",
+       set("provides", R"([{"op": "add", "never": ["gpu"]}])"),
+       "NPL-01",
+       {"provides[0].never must be a list"}},
+      {"dtypes_text",
+       set("provides", R"([{"op": "add", "dtypes": "f32"}])"),
+       "NPL-01",
+       {"provides[0].dtypes"}},
+      {"priority_text",
+       set("provides", R"([{"op": "add", "priority": "1"}])"),
+       "NPL-01",
+       {"provides[0].priority"}},
+      {"priority_huge",
+       set("provides", R"([{"op": "add", "priority": 4294967297}])"),
+       "NPL-01",
+       {"provides[0].priority"}},
+      {"schema_new",
+       set("manifest", "\"netcl-plugin/2\""),
+       "NPL-02",
+       {"netcl-plugin/2", "netcl-plugin/1"}},
+      {"library_machine",
+       set("library", R"({"linux-aarch64": "libprobe.so"})"),
+       "NPL-03",
+       {"no entry for linux-x86_64"}},
+      {"library_missing",
+       set("library", R"({"linux-x86_64": "none.so"})"),
+       "NPL-03",
+       {"none.so", "is missing"}},
+      {"library_absolute",
+       set("library", R"({"linux-x86_64": "/bin/sh"})"),
+       "NPL-03",
+       {"/bin/sh", "lies outside"}},
       {"library_folder", set("library", R"({"linux-x86_64": "."})"), "NPL-03", {"library_folder"}},
-      {"library_text", set("library", R"({"linux-x86_64": "plugin.json"})"), "NPL-03", {"not a shared object"}},
+      {"library_text",
+       set("library", R"({"linux-x86_64": "plugin.json"})"),
+       "NPL-03",
+       {"not a shared object"}},
       {"sha256_list", set("sha256", "[]"), "NPL-01", {"\"sha256\" must be an object"}},
-      {"sha256_wrong", set("sha256", R"({"libprobe.so": "00"})"), "NPL-06", {"libprobe.so", "its SHA-256 is", "says 00"}},
+      {"sha256_wrong",
+       set("sha256", R"({"libprobe.so": "00"})"),
+       "NPL-06",
+       {"libprobe.so", "its SHA-256 is", "says 00"}},
       {"sha256_absent", set("sha256", R"({"gone.cl": "00"})"), "NPL-06", {"gone.cl", "is missing"}},
-      {"abi_newer_minor", set("abi", R"({"major": 0, "minor": 2})"), "NPL-04", {"boundary 0.2", "has 0.1", "the plugin is newer: update netcl"}},
-      {"abi_older_minor", set("abi", R"({"major": 0, "minor": 0})"), "NPL-04", {"boundary 0.0", "has 0.1", "the plugin is older: rebuild it"}},
-      {"abi_newer_major", set("abi", R"({"major": 1, "minor": 0})"), "NPL-04", {"boundary 1.0", "has 0.1", "the plugin is newer"}},
+      {"abi_newer_minor",
+       set("abi", R"({"major": 0, "minor": 2})"),
+       "NPL-04",
+       {"boundary 0.2", "has 0.1", "the plugin is newer: update netcl"}},
+      {"abi_older_minor",
+       set("abi", R"({"major": 0, "minor": 0})"),
+       "NPL-04",
+       {"boundary 0.0", "has 0.1", "the plugin is older: rebuild it"}},
+      {"abi_newer_major",
+       set("abi", R"({"major": 1, "minor": 0})"),
+       "NPL-04",
+       {"boundary 1.0", "has 0.1", "the plugin is newer"}},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
@@ -180,7 +234,8 @@ TEST_F(ManifestTest, RefusesWhatOthersCanWrite) {
     const fs::path directory = add("open" + part, good_manifest());
     const fs::path path = part.empty() ? directory : directory / part;
     ASSERT_EQ(::chmod(path.c_str(), 0777), 0);
-    expect_refusal(directory, "NPL-07", {path.string(), "can be written by every user", "chmod o-w"});
+    expect_refusal(directory, "NPL-07",
+                   {path.string(), "can be written by every user", "chmod o-w"});
     ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
     EXPECT_FALSE(read_manifest(directory).refusal);
   }
@@ -201,7 +256,8 @@ TEST_F(ManifestTest, WarnsAboutUnknownKeys) {
   ASSERT_FALSE(result.refusal);
   ASSERT_EQ(result.manifest->warnings.size(), 1u);
   const std::string& warning = result.manifest->warnings[0];
-  EXPECT_NE(warning.find("unknown key \"licence\"; did you mean \"license\"?"), std::string::npos) << warning;
+  EXPECT_NE(warning.find("unknown key \"licence\"; did you mean \"license\"?"), std::string::npos)
+      << warning;
 }
 
 DeviceInfo device() {
@@ -244,7 +300,8 @@ TEST(MismatchTest, EveryMember) {
       {R"({"driver": "570.*"})", R"(driver is "580.1")"},
       {R"({"extensions": "cl_khr_fp64"})", ""},
       {R"({"extensions": ["cl_khr_fp64", "cl_khr_external_memory"]})", ""},
-      {R"({"extensions": ["cl_khr_fp64", "cl_khr_fp16"]})", R"(extension "cl_khr_fp16" is not offered)"},
+      {R"({"extensions": ["cl_khr_fp64", "cl_khr_fp16"]})",
+       R"(extension "cl_khr_fp16" is not offered)"},
       {R"({"extensions": "cl_khr"})", R"(extension "cl_khr" is not offered)"},
       {R"({"extensions": [16]})", "extension 16 is not offered"},
       {R"({"cl": "1.2"})", ""},
@@ -257,7 +314,8 @@ TEST(MismatchTest, EveryMember) {
       {R"({"min_compute_units": 133})", "min_compute_units: has 132, wanted 133"},
       {R"({"min_compute_units": "1"})", R"(min_compute_units: has 132, wanted "1")"},
       {R"({"vendr": "nvidia"})", R"(unknown member "vendr")"},
-      {R"({"type": "gpu", "vendor": "amd", "arch": "x"})", R"(vendor is "nvidia")"},  // the first that fails
+      {R"({"type": "gpu", "vendor": "amd", "arch": "x"})",
+       R"(vendor is "nvidia")"},  // the first that fails
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.rule);
@@ -277,7 +335,8 @@ TEST(RefusesDeviceTest, NeverGoesFirstAndSpecificityCounts) {
   int specificity = -1;
   EXPECT_FALSE(refuses_device(p, device(), &specificity));
   EXPECT_EQ(specificity, 0);
-  p.match = {ordered_json::parse(R"({"type": "cpu"})"), ordered_json::parse(R"({"type": "gpu", "vendor": "nvidia"})")};
+  p.match = {ordered_json::parse(R"({"type": "cpu"})"),
+             ordered_json::parse(R"({"type": "gpu", "vendor": "nvidia"})")};
   EXPECT_FALSE(refuses_device(p, device(), &specificity));
   EXPECT_EQ(specificity, 2);
   p.match.pop_back();

@@ -59,7 +59,8 @@ inline void compile_c(const std::string& code, const fs::path& library) {
 class PluginFolder : public testing::Test {
  protected:
   PluginFolder() {
-    std::string pattern = (fs::path(testing::TempDir()) / "netcl_plugins_XXXXXX").lexically_normal().string();
+    std::string pattern =
+        (fs::path(testing::TempDir()) / "netcl_plugins_XXXXXX").lexically_normal().string();
     if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
     root_ = fs::canonical(pattern);
   }
@@ -70,7 +71,8 @@ class PluginFolder : public testing::Test {
   // The library of kGoodOpen, compiled once a process; its bytes.
   static const std::string& good_library() {
     static const std::string bytes = [] {
-      const fs::path path = fs::path(testing::TempDir()) / ("netcl_good_" + std::to_string(::getpid()) + ".so");
+      const fs::path path =
+          fs::path(testing::TempDir()) / ("netcl_good_" + std::to_string(::getpid()) + ".so");
       compile_c(kGoodOpen, path);
       std::ifstream in(path, std::ios::binary);
       std::string out((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
@@ -85,7 +87,8 @@ class PluginFolder : public testing::Test {
     write(root_ / name / "libprobe.so", good_library());
     return root_ / name;
   }
-  fs::path add_code(const std::string& name, const ordered_json& manifest, const std::string& code) {
+  fs::path add_code(const std::string& name, const ordered_json& manifest,
+                    const std::string& code) {
     write(root_ / name / "plugin.json", manifest.dump(2));
     compile_c(code, root_ / name / "libprobe.so");
     return root_ / name;

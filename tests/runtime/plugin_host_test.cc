@@ -42,7 +42,8 @@ class PluginHostTest : public test::PluginFolder {
     ::unsetenv("NETCL_PLUGIN_PATH");
   }
   PluginHost host() {
-    return PluginHost(options_, devices_, Logger([this](LogLevel, const std::string& text) { log_.push_back(text); }));
+    return PluginHost(options_, devices_,
+                      Logger([this](LogLevel, const std::string& text) { log_.push_back(text); }));
   }
   static const PluginRow& row_of(const PluginHost& host, const fs::path& path) {
     const auto found = std::find_if(host.rows().begin(), host.rows().end(),
@@ -59,7 +60,8 @@ class PluginHostTest : public test::PluginFolder {
     }
   }
   // The message of load(id); the row afterwards is `rejected` with the same code.
-  void expect_load_fails(const std::string& id, const std::string& code, const std::vector<std::string>& words) {
+  void expect_load_fails(const std::string& id, const std::string& code,
+                         const std::vector<std::string>& words) {
     PluginHost plugins = host();
     ASSERT_EQ(plugins.rows().size(), 1u);
     ASSERT_EQ(plugins.rows()[0].state, "serving") << plugins.rows()[0].detail;
@@ -75,7 +77,8 @@ class PluginHostTest : public test::PluginFolder {
   }
 
   PluginOptions options_;
-  std::vector<DeviceInfo> devices_ = {device("gpu:0", "gpu", "nvidia"), device("cpu:0", "cpu", "intel")};
+  std::vector<DeviceInfo> devices_ = {device("gpu:0", "gpu", "nvidia"),
+                                      device("cpu:0", "cpu", "intel")};
   std::vector<std::string> log_;
 };
 
@@ -106,7 +109,8 @@ TEST_F(PluginHostTest, ARejectedManifestIsARowAndNamingItIsAnError) {
     plugins.load("probe");
     FAIL();
   } catch (const Error& e) {
-    EXPECT_NE(e.message().find("plugin probe cannot serve: rejected (NPL-04)"), std::string::npos) << e.message();
+    EXPECT_NE(e.message().find("plugin probe cannot serve: rejected (NPL-04)"), std::string::npos)
+        << e.message();
   }
 }
 
@@ -117,19 +121,22 @@ TEST_F(PluginHostTest, AnUnknownNameSaysTheNearest) {
     plugins.load("prob");
     FAIL();
   } catch (const Error& e) {
-    EXPECT_NE(e.message().find("no plugin \"prob\"; did you mean \"probe\"?"), std::string::npos) << e.message();
+    EXPECT_NE(e.message().find("no plugin \"prob\"; did you mean \"probe\"?"), std::string::npos)
+        << e.message();
   }
 }
 
 TEST_F(PluginHostTest, KernelSetsThatMatchNoDeviceAreIdle) {
   ordered_json json = good_manifest();
   json["kinds"] = {"kernels"};
-  json["provides"] = ordered_json::parse(R"([{"op": "matmul", "match": [{"type": "gpu", "vendor": "amd"}]}])");
+  json["provides"] =
+      ordered_json::parse(R"([{"op": "matmul", "match": [{"type": "gpu", "vendor": "amd"}]}])");
   const fs::path directory = add("amd", json);
   {
     const PluginHost plugins = host();
-    expect_row(row_of(plugins, directory), "idle", "NPL-08",
-               {R"(gpu:0: vendor is "nvidia", wanted "amd")", R"(cpu:0: type is "cpu", wanted "gpu")"});
+    expect_row(
+        row_of(plugins, directory), "idle", "NPL-08",
+        {R"(gpu:0: vendor is "nvidia", wanted "amd")", R"(cpu:0: type is "cpu", wanted "gpu")"});
     EXPECT_TRUE(plugins.manifests("kernels").empty());
   }
   devices_.push_back(device("gpu:1", "gpu", "amd"));
@@ -153,9 +160,11 @@ TEST_F(PluginHostTest, SwitchesDisable) {
 }
 
 TEST_F(PluginHostTest, AnUnresolvedSymbolIsNPL10) {
-  add_code("bad", good_manifest(), std::string("extern int netcl_nobody_has_this(void);\n") + test::kGoodOpen +
-                                       "NETCL_EXPORT int use(void) { return netcl_nobody_has_this(); }\n");
-  expect_load_fails("probe", "NPL-10", {"libprobe.so", "cannot be loaded", "netcl_nobody_has_this"});
+  add_code("bad", good_manifest(),
+           std::string("extern int netcl_nobody_has_this(void);\n") + test::kGoodOpen +
+               "NETCL_EXPORT int use(void) { return netcl_nobody_has_this(); }\n");
+  expect_load_fails("probe", "NPL-10",
+                    {"libprobe.so", "cannot be loaded", "netcl_nobody_has_this"});
 }
 
 TEST_F(PluginHostTest, AMissingEntryIsNPL12) {
@@ -172,7 +181,8 @@ NETCL_EXPORT netcl_rc netcl_plugin_open_v1(const netcl_host *h, netcl_call *c, n
   return h->fail(c, NETCL_E_STATE, 0, why);
 }
 )");
-  expect_load_fails("probe", "NPL-12", {"opening plugin probe failed", "status 3", "no licence key"});
+  expect_load_fails("probe", "NPL-12",
+                    {"opening plugin probe failed", "status 3", "no licence key"});
 }
 
 TEST_F(PluginHostTest, AnEmptyDescriptionIsNPL12) {
@@ -188,7 +198,8 @@ NETCL_EXPORT netcl_rc netcl_plugin_open_v1(const netcl_host *h, netcl_call *c, n
 
 TEST_F(PluginHostTest, ADifferentIdOrVersionIsNPL13) {
   add("bad", with_id("probe2"));
-  expect_load_fails("probe2", "NPL-13", {"the library says probe 1.0.0", "the manifest probe2 1.0.0"});
+  expect_load_fails("probe2", "NPL-13",
+                    {"the library says probe 1.0.0", "the manifest probe2 1.0.0"});
 }
 
 TEST_F(PluginHostTest, AKindWithoutItsTableIsNPL13) {
@@ -199,7 +210,9 @@ TEST_F(PluginHostTest, AKindWithoutItsTableIsNPL13) {
     (void)plugin.table<netcl_layer_api>(NETCL_LAYER_INTERFACE);
     FAIL();
   } catch (const Error& e) {
-    EXPECT_NE(e.message().find("NPL-13: plugin probe has no interface netcl.layer/1"), std::string::npos) << e.message();
+    EXPECT_NE(e.message().find("NPL-13: plugin probe has no interface netcl.layer/1"),
+              std::string::npos)
+        << e.message();
   }
 }
 
@@ -233,7 +246,8 @@ TEST_F(PluginHostTest, APathThatIsNoDirectoryIsARow) {
   options_.paths = {root_ / "absent"};
   const PluginHost plugins = host();
   ASSERT_EQ(plugins.rows().size(), 1u);
-  expect_row(plugins.rows()[0], "rejected", "NPL-03", {"--plugin-path", "absent", "not a directory"});
+  expect_row(plugins.rows()[0], "rejected", "NPL-03",
+             {"--plugin-path", "absent", "not a directory"});
 }
 
 TEST_F(PluginHostTest, AnUnreadableDirectoryIsARow) {
@@ -253,7 +267,8 @@ TEST_F(PluginHostTest, WarnsAboutUnknownKeys) {
   add("typo", json);
   EXPECT_EQ(host().rows()[0].state, "serving");
   ASSERT_EQ(log_.size(), 1u);
-  EXPECT_NE(log_[0].find("unknown key \"kind\"; did you mean \"kinds\"?"), std::string::npos) << log_[0];
+  EXPECT_NE(log_[0].find("unknown key \"kind\"; did you mean \"kinds\"?"), std::string::npos)
+      << log_[0];
 }
 
 TEST_F(PluginHostTest, TheEnvironmentReplacesTheDefaultPlaces) {

@@ -23,11 +23,14 @@ void linear(const Trace& t) {
   const Value x = t.input(0);
   const std::vector<int64_t> shape = t.shape(x);
   if (shape.size() < 2 || shape.back() < 1) {
-    throw Failure(NETCL_E_ARG, "expected an input of at least 2 dimensions with a fixed last one; flatten it first");
+    throw Failure(
+        NETCL_E_ARG,
+        "expected an input of at least 2 dimensions with a fixed last one; flatten it first");
   }
   const int64_t in = shape.back(), out = t.attrs().integer("out");
   const double bound = 1.0 / std::sqrt(static_cast<double>(in));
-  std::vector<Value> operands = {x, t.parameter("weight", {out, in}, NETCL_INIT_UNIFORM, -bound, bound)};
+  std::vector<Value> operands = {
+      x, t.parameter("weight", {out, in}, NETCL_INIT_UNIFORM, -bound, bound)};
   if (t.attrs().boolean("bias")) {
     operands.push_back(t.parameter("bias", {out}, NETCL_INIT_UNIFORM, -bound, bound));
   }
@@ -53,7 +56,8 @@ void dropout(const Trace& t) {
   const double p = t.attrs().number("p");
   if (!t.training() || p == 0) return t.output(0, t.input(0));
   const auto [state, stream] = t.random_stream();
-  t.output(0, t.op("dropout", {t.input(0), state}, {attr_float("p", p), attr_int("stream", stream)}));
+  t.output(0,
+           t.op("dropout", {t.input(0), state}, {attr_float("p", p), attr_int("stream", stream)}));
 }
 
 void flatten(const Trace& t) {
@@ -82,11 +86,24 @@ class Standard : public netcl::plugin::LayerFamily {
  public:
   explicit Standard(const netcl_host* host) : LayerFamily(host) {
     const AttrSpec bias = {"bias", NETCL_ATTR_BOOL, false, 1, "", 0, 0, "", "add a trained bias"};
-    const AttrSpec form = {"approximate", NETCL_ATTR_STR, false, 0, "none", 0, 0, "none|tanh", "form of the function"};
-    const AttrSpec axis = {"axis", NETCL_ATTR_INT, false, -1, "", -8, 7, "", "axis that sums to one"};
-    const AttrSpec p = {"p", NETCL_ATTR_FLOAT, false, 0.5, "", 0, 0.999999, "", "probability of dropping an element"};
+    const AttrSpec form = {"approximate", NETCL_ATTR_STR,        false, 0, "none", 0, 0,
+                           "none|tanh",   "form of the function"};
+    const AttrSpec axis = {"axis", NETCL_ATTR_INT,         false, -1, "", -8, 7,
+                           "",     "axis that sums to one"};
+    const AttrSpec p = {"p",
+                        NETCL_ATTR_FLOAT,
+                        false,
+                        0.5,
+                        "",
+                        0,
+                        0.999999,
+                        "",
+                        "probability of dropping an element"};
     const AttrSpec layers = {"layers", NETCL_ATTR_LAYERS, true, 0, "", 0, 0, "", "layers in order"};
-    add({"linear", "y = x W^T + b", {integer("out", 1, 1 << 30, "number of outputs"), bias}, linear});
+    add({"linear",
+         "y = x W^T + b",
+         {integer("out", 1, 1 << 30, "number of outputs"), bias},
+         linear});
     add({"relu", "max(x, 0)", {}, unary("relu")});
     add({"gelu", "x times the normal distribution function of x", {form}, gelu});
     add({"tanh", "hyperbolic tangent", {}, unary("tanh")});
@@ -94,7 +111,8 @@ class Standard : public netcl::plugin::LayerFamily {
     add({"dropout", "drops elements in training", {p}, dropout});
     add({"flatten", "all dimensions but the first become one", {}, flatten});
     add({"softmax", "exp(x) / sum exp(x)", {axis}, [](const Trace& t) {
-           t.output(0, t.op("softmax", {t.input(0)}, {attr_int("axis", t.attrs().integer("axis"))}));
+           t.output(0,
+                    t.op("softmax", {t.input(0)}, {attr_int("axis", t.attrs().integer("axis"))}));
          }});
     add({"sequential", "layers one after the other", {layers}, sequential});
   }

@@ -418,8 +418,8 @@ TEST(GenericKernels, AdamwStep) {
   OpKey key("adamw_step");
   key.in({kN}).in({kN}).in({kN}).in({kN}).in({8}).in({1});
   key.out({kN}).out({kN}).out({kN}).integer("n", kN);
-  const auto out = g_runner->run(
-      key, {to_bytes(p), to_bytes(g), to_bytes(m), to_bytes(v), to_bytes(hyper), to_bytes(divisor)});
+  const auto out = g_runner->run(key, {to_bytes(p), to_bytes(g), to_bytes(m), to_bytes(v),
+                                       to_bytes(hyper), to_bytes(divisor)});
   expect_near(from_bytes<float>(out[0]), want_p, 1e-5, "param");
   expect_near(from_bytes<float>(out[1]), want_m, 1e-6, "m");
   expect_near(from_bytes<float>(out[2]), want_v, 1e-6, "v");
