@@ -10,6 +10,7 @@
 #include "core/base/environment.h"
 #include "core/base/json_doc.h"
 #include "core/base/text.h"
+#include "core/cl/icd.h"
 #include "core/distributed/selectors.h"
 #include "core/runtime/kernel_choice.h"
 
@@ -84,7 +85,7 @@ int run_why(const WhyOptions& options) {
   const std::vector<DeviceInfo> devices = probe_devices().devices();
   const std::vector<WorkerPlace> places = resolve_selectors(options.device, devices);
   const DeviceInfo& info = places[0].device;
-  environment::restrict_icd(info.icd);
+  environment::apply(only_driver(info.icd));
   Device device(find_device(info), environment::cache_dir(), stderr_logger(options.quiet));
   PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
   KernelChoice choice(plugins, options.pins());

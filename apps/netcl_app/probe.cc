@@ -1,16 +1,13 @@
 #include "apps/netcl_app/probe.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/base/environment.h"
 #include "core/base/error.h"
-#include "core/base/file.h"
-#include "core/base/text.h"
 #include "core/cl/device.h"
+#include "core/cl/icd.h"
 #include "core/distributed/process.h"
 
 namespace netcl::app {
@@ -19,22 +16,8 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr const char* kVendors = "/etc/OpenCL/vendors";
 constexpr int kTimeoutMs = 30000;
 constexpr int kStatusFd = 3;
-
-// The ICD files that the loader would open, sorted; empty if that cannot be told.
-std::vector<std::string> icd_files() {
-  const fs::path place = environment::icd_vendors().value_or(kVendors);
-  std::error_code error;
-  std::vector<std::string> out;
-  if (fs::is_regular_file(place, error)) return {place.string()};
-  for (const auto& entry : fs::directory_iterator(place, error)) {
-    if (entry.path().extension() == ".icd") out.push_back(entry.path().string());
-  }
-  std::sort(out.begin(), out.end());
-  return out;
-}
 
 DriverProbe read_answer(const std::string& icd, const std::vector<std::string>& lines,
                         const std::string& ended) {
@@ -73,30 +56,25 @@ DriverProbe probe_driver(const std::string& icd) {
   return read_answer(icd, lines, status ? status->describe() : "it does not end");
 }
 
-}  // namespace
-
-// ocl-icd takes a file as OCL_ICD_VENDORS. Khronos' loader takes directories only, finds nothing
-// there, and opens the library that OCL_ICD_FILENAMES names. A loader that honours both sees one
-// platform twice, which enumerate_devices notices.
-std::vector<std::string> only_driver(const std::string& icd) {
-  if (icd.empty()) return {};
-  std::string library;
-  try {
-    std::istringstream lines(read_file(icd, ErrorCode::kDevice));
-    std::getline(lines, library);
-  } catch (const Error&) {  // the probe or the worker will say that the driver cannot be opened
-  }
-  while (!library.empty() && std::isspace(static_cast<unsigned char>(library.back())) != 0)
-    library.pop_back();
-  std::vector<std::string> out = {"OCL_ICD_VENDORS=" + icd};
-  out.push_back(library.empty() ? "OCL_ICD_FILENAMES" : "OCL_ICD_FILENAMES=" + library);
-  return out;
+// Whether two drivers show the same device: the same library may be installed under two names.
+// Devices of one driver that look alike are different ones.
+bool same_device(const DeviceInfo& a, const DeviceInfo& b) {
+  return a.icd != b.icd && a.platform == b.platform && a.driver == b.driver && a.name == b.name &&
+         a.platform_device == b.platform_device;
 }
+
+}  // namespace
 
 std::vector<DeviceInfo> ProbeResult::devices() const {
   std::vector<DeviceInfo> out;
-  for (const DriverProbe& driver : drivers)
-    out.insert(out.end(), driver.devices.begin(), driver.devices.end());
+  for (const DriverProbe& driver : drivers) {
+    for (const DeviceInfo& device : driver.devices) {
+      const bool known = std::any_of(out.begin(), out.end(), [&](const DeviceInfo& other) {
+        return same_device(device, other);
+      });
+      if (!known) out.push_back(device);
+    }
+  }
   std::vector<DeviceInfo*> all;
   for (DeviceInfo& info : out) all.push_back(&info);
   assign_selectors(all);
@@ -126,9 +104,9 @@ std::vector<DeviceInfo> ProbeResult::require_devices() const {
 
 ProbeResult probe_devices() {
   ProbeResult out;
-  std::vector<std::string> files = icd_files();
-  if (files.empty()) files.push_back("");
-  for (const std::string& icd : files) out.drivers.push_back(probe_driver(icd));
+  std::vector<std::string> drivers = icd_drivers();
+  if (drivers.empty()) drivers.push_back("");
+  for (const std::string& icd : drivers) out.drivers.push_back(probe_driver(icd));
   return out;
 }
 

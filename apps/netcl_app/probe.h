@@ -33,9 +33,6 @@ ProbeResult probe_devices();
 // The child's side: writes this process's devices, or {"error": ...}, as one JSON line to `fd`.
 int probe_child(int fd);
 
-// Environment changes with which a child opens only the driver behind `icd`.
-std::vector<std::string> only_driver(const std::string& icd);
-
 }  // namespace netcl::app
 
 #endif  // NETCL_APPS_NETCL_APP_PROBE_H_

@@ -11,6 +11,7 @@
 
 #include "apps/netcl_app/probe.h"
 #include "core/base/environment.h"
+#include "core/cl/icd.h"
 #include "core/base/file.h"
 
 namespace netcl::app {

@@ -47,8 +47,23 @@ fs::path cache_dir() {
 
 std::optional<std::string> icd_vendors() { return variable("OCL_ICD_VENDORS"); }
 
-void restrict_icd(const std::string& icd) {
-  if (!icd.empty()) ::setenv("OCL_ICD_VENDORS", icd.c_str(), 1);
+std::vector<std::string> icd_filenames() {
+  std::vector<std::string> out;
+  for (const std::string& name : split(variable("OCL_ICD_FILENAMES").value_or(""), ':')) {
+    if (!name.empty()) out.push_back(name);
+  }
+  return out;
+}
+
+void apply(const std::vector<std::string>& changes) {
+  for (const std::string& change : changes) {
+    const size_t equal = change.find('=');
+    if (equal == std::string::npos) {
+      ::unsetenv(change.c_str());
+    } else {
+      ::setenv(change.substr(0, equal).c_str(), change.c_str() + equal + 1, 1);
+    }
+  }
 }
 
 std::vector<std::string> with_changes(const std::vector<std::string>& changes) {

@@ -21,12 +21,14 @@ std::filesystem::path user_data_dir();
 // NETCL_CACHE_DIR, else $XDG_CACHE_HOME/netcl, else ~/.cache/netcl; empty without a home.
 std::filesystem::path cache_dir();
 
-// OCL_ICD_VENDORS as set by the user, if it is.
+// OCL_ICD_VENDORS as set by the user, if it is: where the OpenCL loader finds its drivers.
 std::optional<std::string> icd_vendors();
 
-// Makes this process open only the driver of one ICD file ("": all of them). Before the first
-// OpenCL call, and before other threads run.
-void restrict_icd(const std::string& icd);
+// OCL_ICD_FILENAMES: libraries of further drivers, which Khronos' loader opens.
+std::vector<std::string> icd_filenames();
+
+// Applies changes ("NAME=value", or "NAME" to remove) to this process. Before other threads run.
+void apply(const std::vector<std::string>& changes);
 
 // All variables of this process as "NAME=value", with `changes` ("NAME=value", or "NAME" to
 // remove) applied: the environment of a child process.

@@ -45,6 +45,8 @@ try:
     result = json.load(open(sys.argv[1]))
 except ValueError:
     sys.exit("no JSON; exit status " + sys.argv[2])
+if "metrics" not in result:
+    sys.exit("exit status %s: %s" % (sys.argv[2], result.get("error")))
 accuracy = result["metrics"].get("accuracy", 0.0)
 print("accuracy %.4f  stopped %s  transport %s  %.0f samples/s" % (
     accuracy, result["stopped"], result["transport"], result["samples_per_second"]))
