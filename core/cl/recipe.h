@@ -75,8 +75,9 @@ class Executable {
     std::vector<BufferArg> buffers;
   };
   std::shared_ptr<const Recipe> recipe_;
+  // Kept by bind. Outlives the kernels: NVIDIA's driver looks at a kernel's arguments when it goes.
+  std::vector<cl::Buffer> buffers_;
   std::vector<Bound> launches_;
-  std::vector<cl::Buffer> buffers_;  // kept by bind
 };
 
 }  // namespace netcl

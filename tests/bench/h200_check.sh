@@ -36,7 +36,7 @@ train() { # DEVICES ARGUMENTS...
   local devices=$1 began=$SECONDS status
   shift
   echo "== train on $devices"
-  timeout 240 "$app" train "$config" --json --quiet --out "$work/runs" --devices "$devices" "$@" \
+  timeout 240 "$app" train "$config" --json --quiet --out "$work/run-$devices" --devices "$devices" "$@" \
     >"$work/result.json"
   status=$?
   python3 - "$work/result.json" "$status" <<'PY'
