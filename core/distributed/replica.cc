@@ -100,8 +100,8 @@ cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc) {
     if (name == known) return storage->buffer();
   }
   return with_cl_errors("placing " + name, [&] {
-    if (name == step_names::kGradients)
-      return slice(recv_, graphs_.sums_floats, arena_bytes(graphs_.parameters));
+    // Whole: sub-buffers that overlap without being equal crash NVIDIA's driver (580).
+    if (name == step_names::kGradients) return recv_;
     if (name == step_names::kDivisor) {
       return slice(recv_, graphs_.gradients.find(step_names::kDenominator).offset,
                    desc.size_bytes());

@@ -2,19 +2,7 @@
 
 #include <algorithm>
 
-#include "core/graph/memory_plan.h"
-
 namespace netcl {
-
-namespace {
-
-cl::Buffer sub_buffer(const cl::Buffer& base, size_t offset, size_t size) {
-  cl_buffer_region region{offset, std::max<size_t>(size, 1)};
-  cl::Buffer parent = base;
-  return parent.createSubBuffer(CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region);
-}
-
-}  // namespace
 
 CompiledGraph::CompiledGraph(Graph graph, KernelProvider& kernels, std::shared_ptr<Queue> queue,
                              Memory memory)
@@ -81,35 +69,37 @@ std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(int64_t ba
     }
   }
 
-  const auto alignment =
-      static_cast<size_t>(std::max<int64_t>(queue_->device().info().base_align_bytes, 64));
-  const MemoryPlan plan = plan_memory(lifetimes, alignment);
-  if (workspace_ == nullptr || workspace_->size_bytes() < plan.total_bytes) {
-    workspace_ =
-        queue_->allocate(std::max<size_t>(plan.total_bytes, 1), "the temporaries of a step");
-  }
-  instance->workspace = workspace_;
+  const MemoryPlan plan = plan_memory(lifetimes);
+  instance->workspace = take_workspace(plan);
   size_t sum = 0;
   for (const Lifetime& l : lifetimes) sum += l.size_bytes;
-  workspace_bytes_ = std::max(workspace_bytes_, plan.total_bytes);
+  workspace_bytes_ = std::max(workspace_bytes_, plan.total_bytes());
   temporaries_bytes_ = std::max(temporaries_bytes_, sum);
 
-  with_cl_errors("placing the temporaries of a step", [&] {
-    const auto at = [&](size_t index) {
-      return sub_buffer(workspace_->buffer(), plan.offsets[index], lifetimes[index].size_bytes);
-    };
-    for (const auto& [root, index] : temporary) place[root] = at(index);
-    size_t next = 0;
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      if (nodes[i].op->view) continue;
-      std::vector<cl::Buffer> in, out, extra;
-      for (const ValueId v : nodes[i].in) in.push_back(place.at(graph_.root(v)));
-      for (const ValueId v : nodes[i].out) out.push_back(place.at(graph_.root(v)));
-      for (const size_t index : scratch[i]) extra.push_back(at(index));
-      instance->executables[next++].bind(in, out, extra);
-    }
-  });
+  const auto at = [&](size_t index) { return instance->workspace[plan.slot[index]]->buffer(); };
+  for (const auto& [root, index] : temporary) place[root] = at(index);
+  size_t next = 0;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].op->view) continue;
+    std::vector<cl::Buffer> in, out, extra;
+    for (const ValueId v : nodes[i].in) in.push_back(place.at(graph_.root(v)));
+    for (const ValueId v : nodes[i].out) out.push_back(place.at(graph_.root(v)));
+    for (const size_t index : scratch[i]) extra.push_back(at(index));
+    instance->executables[next++].bind(in, out, extra);
+  }
   return instance;
+}
+
+std::vector<std::shared_ptr<Storage>> CompiledGraph::take_workspace(const MemoryPlan& plan) {
+  std::vector<std::shared_ptr<Storage>> out;
+  for (size_t i = 0; i < plan.slot_bytes.size(); ++i) {
+    if (i == workspace_.size()) workspace_.emplace_back();
+    if (workspace_[i] == nullptr || workspace_[i]->size_bytes() < plan.slot_bytes[i]) {
+      workspace_[i] = queue_->allocate(plan.slot_bytes[i], "the temporaries of a step");
+    }
+    out.push_back(workspace_[i]);
+  }
+  return out;
 }
 
 }  // namespace netcl

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "core/graph/memory_plan.h"
 #include "core/ops/kernel_provider.h"
 #include "core/tensor/queue.h"
 
@@ -41,11 +42,12 @@ class CompiledGraph {
 
  private:
   struct Instance {
-    std::shared_ptr<Storage> workspace;
+    std::vector<std::shared_ptr<Storage>> workspace;  // one buffer a slot
     std::vector<Executable> executables;
     size_t num_launches = 0;
   };
   std::unique_ptr<Instance> make_instance(int64_t batch);
+  std::vector<std::shared_ptr<Storage>> take_workspace(const MemoryPlan& plan);
   std::vector<TensorDesc> descs(const std::vector<ValueId>& values, int64_t batch) const;
 
   const Graph graph_;
@@ -53,7 +55,7 @@ class CompiledGraph {
   std::shared_ptr<Queue> queue_;
   Memory memory_;
   std::map<int64_t, std::unique_ptr<Instance>> instances_;
-  std::shared_ptr<Storage> workspace_;  // shared by all instances that fit
+  std::vector<std::shared_ptr<Storage>> workspace_;  // slots, shared by all instances that fit
   size_t workspace_bytes_ = 0, temporaries_bytes_ = 0;
 };
 

@@ -1,15 +1,15 @@
 #include "core/graph/memory_plan.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <numeric>
 
 namespace netcl {
 
-MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, size_t alignment) {
-  const auto aligned = [&](size_t n) {
-    return (std::max<size_t>(n, 1) + alignment - 1) / alignment * alignment;
-  };
+size_t MemoryPlan::total_bytes() const {
+  return std::accumulate(slot_bytes.begin(), slot_bytes.end(), size_t{0});
+}
+
+MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
   std::vector<size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -17,26 +17,24 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, size_t alignment)
   });
 
   MemoryPlan plan;
-  plan.offsets.resize(lifetimes.size());
-  std::vector<size_t> placed;  // sorted by offset
+  plan.slot.resize(lifetimes.size());
+  std::vector<std::vector<size_t>> users;  // of each slot
   for (const size_t i : order) {
-    const size_t size = aligned(lifetimes[i].size_bytes);
-    size_t offset = 0, best = SIZE_MAX, best_gap = SIZE_MAX;
-    for (const size_t j : placed) {
-      if (lifetimes[j].last < lifetimes[i].first || lifetimes[i].last < lifetimes[j].first)
-        continue;
-      if (plan.offsets[j] >= offset + size && plan.offsets[j] - offset < best_gap) {
-        best = offset;
-        best_gap = plan.offsets[j] - offset;
-      }
-      offset = std::max(offset, plan.offsets[j] + aligned(lifetimes[j].size_bytes));
+    const auto is_free = [&](size_t slot) {
+      return std::none_of(users[slot].begin(), users[slot].end(), [&](size_t j) {
+        return lifetimes[j].first <= lifetimes[i].last && lifetimes[i].first <= lifetimes[j].last;
+      });
+    };
+    // Slots fall in size, so the last free one is the smallest.
+    size_t slot = users.size();
+    while (slot > 0 && !is_free(slot - 1)) --slot;
+    if (slot == 0) {
+      users.emplace_back();
+      plan.slot_bytes.push_back(lifetimes[i].size_bytes);
+      slot = users.size();
     }
-    plan.offsets[i] = best != SIZE_MAX ? best : offset;
-    plan.total_bytes = std::max(plan.total_bytes, plan.offsets[i] + size);
-    placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), i,
-                         [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; }),
-        i);
+    users[slot - 1].push_back(i);
+    plan.slot[i] = slot - 1;
   }
   return plan;
 }

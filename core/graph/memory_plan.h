@@ -1,4 +1,7 @@
-// Places temporaries in one workspace so that those alive at the same time do not overlap.
+// Gives temporaries slots of a workspace so that those alive at the same time never share one.
+//
+// A slot is a buffer of its own, not a part of one: NVIDIA's driver (580) crashes when sub-buffers
+// that partly overlap are released, so temporaries of different sizes must not cut up one buffer.
 #ifndef NETCL_CORE_GRAPH_MEMORY_PLAN_H_
 #define NETCL_CORE_GRAPH_MEMORY_PLAN_H_
 
@@ -13,12 +16,14 @@ struct Lifetime {
 };
 
 struct MemoryPlan {
-  std::vector<size_t> offsets;  // bytes, one per lifetime
-  size_t total_bytes = 0;       // size of the workspace
+  std::vector<size_t> slot;        // of each lifetime
+  std::vector<size_t> slot_bytes;  // of each slot, falling
+  size_t total_bytes() const;
 };
 
-// Greedy best fit, largest first. Offsets are multiples of `alignment`.
-MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes, size_t alignment);
+// Greedy, largest first: each temporary takes the smallest slot that is free for its lifetime, so a
+// slot is as large as its first user.
+MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace netcl
 

@@ -84,15 +84,17 @@ void output_sums(Graph& graph, const Traced& traced) {
 
 void build_update(const StepSpec& spec, const StepGraphs& graphs, Graph& graph) {
   const TensorDesc arena{DType::kF32, Shape{graphs.parameters.num_floats()}};
-  std::vector<std::string> names = {step_names::kParameters, step_names::kGradients};
-  for (const std::string& state : spec.optimizer.state_names()) names.push_back(state);
-  std::vector<ValueId> in;
-  for (const std::string& name : names) in.push_back(graph.external(name, arena));
+  const TensorDesc gradients{DType::kF32, Shape{graphs.gradients.num_floats()}};
+  const std::vector<std::string> states = spec.optimizer.state_names();
+  std::vector<ValueId> in = {graph.external(step_names::kParameters, arena),
+                             graph.external(step_names::kGradients, gradients)};
+  for (const std::string& state : states) in.push_back(graph.external(state, arena));
   in.push_back(graph.external(step_names::kHyper, {DType::kF32, Shape{8}}));
   in.push_back(graph.external(step_names::kDivisor, {DType::kF32, Shape{1}}));
-  const std::vector<ValueId> out = graph.apply(spec.optimizer.op(), in);
-  graph.output(names[0], out[0]);
-  for (size_t i = 1; i < out.size(); ++i) graph.output(names[i + 1], out[i]);
+  const std::vector<ValueId> out =
+      graph.apply(spec.optimizer.op(), in, {{"grad_offset", graphs.sums_floats}});
+  graph.output(step_names::kParameters, out[0]);
+  for (size_t i = 0; i < states.size(); ++i) graph.output(states[i], out[i + 1]);
 }
 
 }  // namespace

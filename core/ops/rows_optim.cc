@@ -11,33 +11,42 @@ namespace netcl {
 
 namespace {
 
-// Inputs: param, grad, `states` states, hyper, divisor. Outputs: param and the states.
+// Inputs: param, grad, `states` states, hyper, divisor. Outputs: param and the states. The
+// gradients begin at element grad_offset of grad, which is at least that much longer than param: so
+// the arena that replicas reduce, sums and all, is passed whole.
 std::vector<TensorDesc> infer_step(const OpCall& call, size_t states) {
   const Shape& shape = call.in[0].shape;
   NETCL_CHECK(shape.rank() == 1, ErrorCode::kUsage, "needs flat arenas [n]");
   for (size_t i = 0; i < call.in.size(); ++i) {
+    if (i == 1) continue;
     const bool arena = i < 2 + states;
     const Shape wanted = arena ? shape : i == 2 + states ? Shape{8} : Shape{1};
     NETCL_CHECK(call.in[i].dtype == DType::kF32 && call.in[i].shape == wanted, ErrorCode::kUsage,
                 "input ", i, " must be f32", wanted.str(), ", is ", call.in[i].str());
   }
+  const int64_t offset = call.attrs.integer("grad_offset");
+  NETCL_CHECK(call.in[1].dtype == DType::kF32 && call.in[1].shape.rank() == 1 && offset >= 0 &&
+                  call.in[1].shape[0] >= shape[0] + offset,
+              ErrorCode::kUsage, "input 1 must be f32 and hold ", shape.str(),
+              " elements from grad_offset ", offset, " on, is ", call.in[1].str());
   return std::vector<TensorDesc>(1 + states, call.in[0]);
 }
 
-double gradient_of(const std::vector<const HostTensor*>& in, size_t i) {
+double gradient_of(const OpCall& call, const std::vector<const HostTensor*>& in, size_t i) {
   const double denominator = in.back()->data[0];
-  return denominator == 0 ? 0 : in[1]->data[i] / denominator;
+  const auto offset = static_cast<size_t>(call.attrs.integer("grad_offset"));
+  return denominator == 0 ? 0 : in[1]->data[i + offset] / denominator;
 }
 
 // hyper: lr, momentum, dampening, weight decay, nesterov, first step.
-void sgd_reference(const OpCall&, const std::vector<const HostTensor*>& in,
+void sgd_reference(const OpCall& call, const std::vector<const HostTensor*>& in,
                    std::vector<HostTensor>& out) {
   const std::vector<double>& h = in[3]->data;
   const double lr = h[0], momentum = h[1], dampening = h[2], decay = h[3];
   const bool nesterov = h[4] != 0, first = h[5] != 0;
   for (size_t i = 0; i < in[0]->data.size(); ++i) {
     const double p = in[0]->data[i];
-    double g = gradient_of(in, i) + decay * p;
+    double g = gradient_of(call, in, i) + decay * p;
     double buffer = in[2]->data[i];
     if (momentum != 0) {
       buffer = first ? g : momentum * buffer + (1 - dampening) * g;
@@ -49,13 +58,13 @@ void sgd_reference(const OpCall&, const std::vector<const HostTensor*>& in,
 }
 
 // hyper: lr, beta1, beta2, epsilon, weight decay, 1 - beta1^t, 1 - beta2^t.
-void adamw_reference(const OpCall&, const std::vector<const HostTensor*>& in,
+void adamw_reference(const OpCall& call, const std::vector<const HostTensor*>& in,
                      std::vector<HostTensor>& out) {
   const std::vector<double>& h = in[4]->data;
   const double lr = h[0], beta1 = h[1], beta2 = h[2], epsilon = h[3], decay = h[4];
   const double correction1 = h[5], correction2 = h[6];
   for (size_t i = 0; i < in[0]->data.size(); ++i) {
-    const double g = gradient_of(in, i);
+    const double g = gradient_of(call, in, i);
     const double p = in[0]->data[i] * (1 - lr * decay);
     const double m = in[2]->data[i] + (1 - beta1) * (g - in[2]->data[i]);
     const double v = beta2 * in[3]->data[i] + (1 - beta2) * g * g;
@@ -70,6 +79,7 @@ OpRow step_row(const std::string& name, size_t states) {
   OpRow row;
   row.name = name;
   row.min_in = row.max_in = 4 + states;
+  row.attrs = {{"grad_offset", int64_t{0}}};
   row.infer = [states](const OpCall& call) { return infer_step(call, states); };
   row.facts = [](const OpCall& call, Attrs& facts) { facts.set("n", call.in[0].shape[0]); };
   row.aliases = {0};
@@ -88,6 +98,10 @@ void add_cases(OpRow& row, size_t states, const std::vector<double>& hyper, doub
     c.fixed = {{2 + states, hyper}, {3 + states, {denominator}}};
     row.cases.push_back(c);
   }
+  OpCase sums = row.cases.back();  // gradients behind other numbers
+  sums.in[1].shape = Shape{sums.in[0].shape[0] + 133};
+  sums.attrs.set("grad_offset", int64_t{128});
+  row.cases.push_back(sums);
 }
 
 }  // namespace

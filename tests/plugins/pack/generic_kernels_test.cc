@@ -392,7 +392,8 @@ TEST(GenericKernels, SgdStep) {
       want_p.push_back(p[i] - 0.125 * (mode == 0 ? d : mode == 2 ? d + mu * moved : moved));
     }
     OpKey key("sgd_step");
-    key.in({kN}).in({kN}).in({kN}).in({8}).in({1}).out({kN}).out({kN}).integer("n", kN);
+    key.in({kN}).in({kN}).in({kN}).in({8}).in({1}).out({kN}).out({kN}).integer("n", kN).integer(
+        "grad_offset", 0);
     const auto out = g_runner->run(
         key, {to_bytes(p), to_bytes(g), to_bytes(m), to_bytes(hyper), to_bytes(divisor)});
     expect_near(from_bytes<float>(out[0]), want_p, 1e-6, "param");
@@ -417,7 +418,7 @@ TEST(GenericKernels, AdamwStep) {
   }
   OpKey key("adamw_step");
   key.in({kN}).in({kN}).in({kN}).in({kN}).in({8}).in({1});
-  key.out({kN}).out({kN}).out({kN}).integer("n", kN);
+  key.out({kN}).out({kN}).out({kN}).integer("n", kN).integer("grad_offset", 0);
   const auto out = g_runner->run(key, {to_bytes(p), to_bytes(g), to_bytes(m), to_bytes(v),
                                        to_bytes(hyper), to_bytes(divisor)});
   expect_near(from_bytes<float>(out[0]), want_p, 1e-5, "param");
