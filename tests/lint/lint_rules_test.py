@@ -107,7 +107,7 @@ class LintRulesTest(unittest.TestCase):
         ], good, "the example differs from tests/")
 
     def test_words(self):
-        good = [("core/a.cc", "// a todo list at /path/to/x, bin/work/x\n")]
+        good = [("core/a.cc", "// a todo list at /path/to/x, bin/" + "work/x\n")]
         mark, machine = "TO" + "DO", "/" + "home/me/x"
         self.expect(lint.check_words, [("core/x.cc", f"// {mark}: later\n"), ("core/X.md", f"{mark}\n")], good, "unfinished")
         self.expect(lint.check_words, [("core/x.cc", f'f("{machine}");\n'), ("core/x.sh", f"cd {machine}\n")], good,
