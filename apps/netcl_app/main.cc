@@ -43,16 +43,23 @@ void check_command(const CLI::App& app, const std::string& name) {
               netcl::suggest(name, names));
 }
 
+// Signal handlers: only what is safe in one.
+void interrupted(int) { ::_exit(kInterruptedCode); }
+void interrupted_with_document(int) {
+  constexpr char kDocument[] =
+      "{\n  \"stopped\": \"interrupted\",\n  \"error\": \"interrupted before the first step\",\n"
+      "  \"code\": 130\n}\n";
+  const ssize_t ignored = ::write(STDOUT_FILENO, kDocument, sizeof(kDocument) - 1);
+  (void)ignored;
+  ::_exit(kInterruptedCode);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   if (first == "worker") return netcl::app::worker_main();
   if (first == "probe-child") return netcl::app::probe_child(3);
-
-  // Before workers run there is nothing to save; from then on the supervisor takes these signals.
-  for (const int number : {SIGINT, SIGTERM})
-    std::signal(number, [](int) { ::_exit(kInterruptedCode); });
 
   CLI::App app("netcl: trains neural networks on every OpenCL device of a workstation at once",
                "netcl-app");
@@ -66,10 +73,17 @@ int main(int argc, char** argv) {
   netcl::app::add_bench_command(app, run);
   const bool json =
       std::any_of(argv + 1, argv + argc, [](const char* a) { return std::string(a) == "--json"; });
+  // Before workers run there is nothing to save; from then on the supervisor takes these signals.
+  for (const int number : {SIGINT, SIGTERM})
+    std::signal(number, json ? interrupted_with_document : interrupted);
   try {
     check_command(app, first);
     app.parse(argc, argv);
-    return run();
+    const int code = run();
+    std::cout.flush();
+    NETCL_CHECK(std::cout.good(), netcl::ErrorCode::kCheckpoint,
+                "standard output cannot be written (is the disk full, or the pipe closed?)");
+    return code;
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     return report(netcl::Error(netcl::ErrorCode::kUsage,

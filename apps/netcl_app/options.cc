@@ -11,7 +11,12 @@ namespace netcl::app {
 
 PluginOptions CommonOptions::plugin_options() const {
   PluginOptions out;
-  for (const std::string& path : plugin_paths) out.paths.push_back(std::filesystem::absolute(path));
+  for (const std::string& path : plugin_paths) {
+    std::error_code error;
+    NETCL_CHECK(std::filesystem::is_directory(path, error), ErrorCode::kPlugin,
+                "NPL-03: --plugin-path ", path, " is not a directory");
+    out.paths.push_back(std::filesystem::absolute(path));
+  }
   out.disable = disable_plugins;
   out.only = only_plugins;
   return out;

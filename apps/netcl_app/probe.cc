@@ -119,7 +119,11 @@ int probe_child(int fd) {
   } catch (const Error& e) {
     answer["error"] = e.message();
   }
-  write_line(fd, answer.dump());
+  try {
+    write_line(fd, answer.dump());
+  } catch (const Error&) {  // the parent was interrupted: nobody asks any more
+    return exit_code(ErrorCode::kInterrupted);
+  }
   return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "apps/netcl_app/run_dir.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,6 +62,9 @@ RunDir::RunDir(fs::path path) : path_(std::move(path)) {
   NETCL_CHECK(metrics_.valid(), ErrorCode::kCheckpoint, file.string(),
               ": cannot be written: ", std::strerror(errno),
               "; choose another directory with --out");
+  NETCL_CHECK(::flock(metrics_.get(), LOCK_EX | LOCK_NB) == 0, ErrorCode::kCheckpoint,
+              path_.string(),
+              ": another run writes to it now; choose another directory with --out");
 }
 
 RunDir RunDir::create(const fs::path& parent, const std::string& name, std::time_t now) {
@@ -88,13 +92,17 @@ RunDir RunDir::open(const fs::path& path, bool resume) {
   make_directories(full);
   std::error_code ignored;
   NETCL_CHECK(
-      resume || !fs::exists(full / "config.json", ignored), ErrorCode::kCheckpoint, full.string(),
+      resume || !fs::exists(full / "checkpoints" / "last.safetensors", ignored),
+      ErrorCode::kCheckpoint, full.string(),
       ": holds a run already; choose another directory with --out, or go on with it: --resume ",
       full.string());
   RunDir out(full);
-  if (resume) {
-    remove_leftovers(full);
-    remove_leftovers(out.checkpoints());
+  remove_leftovers(full);
+  remove_leftovers(out.checkpoints());
+  // A run that ended before its first checkpoint left nothing to go on with: it is begun anew.
+  if (!resume && ::ftruncate(out.metrics_.get(), 0) != 0 && errno != EINVAL) {
+    fail(ErrorCode::kCheckpoint, (full / "metrics.jsonl").string(),
+         ": cannot be emptied: ", std::strerror(errno));
   }
   return out;
 }

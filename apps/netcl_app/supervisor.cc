@@ -11,8 +11,8 @@
 
 #include "apps/netcl_app/probe.h"
 #include "core/base/environment.h"
-#include "core/cl/icd.h"
 #include "core/base/file.h"
+#include "core/cl/icd.h"
 
 namespace netcl::app {
 
@@ -42,6 +42,11 @@ sigset_t stop_signals() {
 
 }  // namespace
 
+void block_stop_signals() {
+  const sigset_t set = stop_signals();
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
 struct Supervisor::Rank {
   Rank(uint32_t number_in, ChildProcess child_in)
       : number(number_in), child(std::move(child_in)), reader(child.status_fd()) {}
@@ -65,8 +70,8 @@ Supervisor::Supervisor(std::vector<WorkerPlace> places, Job job, const Dataset& 
       segment_(Segment::create(static_cast<uint32_t>(places_.size()))) {
   outcome_.done.resize(places_.size());
   outcome_.ready.resize(places_.size());
+  block_stop_signals();
   const sigset_t set = stop_signals();
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signals_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   NETCL_CHECK(signals_.valid(), ErrorCode::kInternal, "signalfd failed");
 }
@@ -255,7 +260,8 @@ void Supervisor::check_stalls() {
         str_cat(who(*rank), "the worker (pid ", rank->child.pid(), ") has made no progress for ",
                 std::round(quiet * 10) / 10, " s", last_words(*rank),
                 stopped
-                    ? "; a signal holds it: `kill -CONT` lets it go on"
+                    ? "; a signal (SIGSTOP) held it, so it was ended; `kill -CONT` in time lets "
+                      "one go on"
                     : "; its device or driver hangs, or a step takes longer: see --stall-timeout"));
   }
 }

@@ -26,6 +26,9 @@ struct RunOutcome {
   std::optional<Error> error;
 };
 
+// Keeps SIGINT and SIGTERM of this thread waiting until a Supervisor takes them.
+void block_stop_signals();
+
 class Supervisor {
  public:
   // Called for every message of a worker ("step", "epoch", "note", "ready").

@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr int64_t kMostCount = 1'000'000'000;  // of epochs and steps on the command line
+
 struct TrainOptions : CommonOptions {
   std::string config, devices = "all", transport = "auto", shard = "auto", out, resume;
   std::vector<std::string> set;
@@ -264,6 +266,7 @@ int run_train(const TrainOptions& options) {
   const int64_t samples = setup.data.train.num_samples();
   if (!start.file.empty())
     check_resumable(start.checkpoint, setup.config.resolved(), samples, start.file);
+  block_stop_signals();  // no half-written files; what arrives from here on the supervisor takes
   RunDir dir = open_run_dir(options, start, setup.config.name);
   dir.write_config(setup.config.resolved());
   Progress progress(options.quiet, setup.config.epochs,
@@ -319,18 +322,19 @@ void add_train_command(CLI::App& app, Run& run) {
       "--resume", options->resume,
       "Go on from a run directory (and in it, unless --out is given) or from a checkpoint file");
   command->add_option("--epochs", options->epochs, "Override the number of epochs")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, kMostCount));
   command
       ->add_option("--max-steps", options->max_steps,
-                   "Stop after this many steps; the schedule stays")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--seed", options->seed, "Override the seed")->check(CLI::NonNegativeNumber);
+                   "Stop when the whole run has made this many steps; the schedule stays")
+      ->check(CLI::Range(int64_t{1}, kMostCount));
+  command->add_option("--seed", options->seed, "Override the seed")
+      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()));
   command
       ->add_option(
           "--stall-timeout", options->stall_timeout,
           "Seconds without progress, from the first step on, after which a worker counts as lost "
           "(default: 10, or 10 steps' time if that is more)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(0.001, 1e9));
   command->add_flag("--dry-run", options->dry_run, "Print the resolved configuration and stop");
   add_kernels(*command, *options);
   add_common(*command, *options);

@@ -44,7 +44,7 @@ std::vector<const DeviceInfo*> matching(const std::string& name,
   for (const DeviceInfo& d : devices) {
     const bool real = d.type == "gpu" || d.type == "cpu" || d.type == "accelerator";
     if ((name == "all" && real) || name == d.type || name == d.selector ||
-        name == d.platform_selector()) {
+        name == d.platform_selector() || name == d.platform_key) {
       out.push_back(&d);
     }
   }

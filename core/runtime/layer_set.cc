@@ -124,6 +124,10 @@ const LayerType& LayerSet::find(const std::string& name) {
   NETCL_CHECK(!names.empty(), ErrorCode::kPlugin,
               "no layer plugin serves, so there is no layer type \"", name, "\". ",
               plugins_.rejections());
+  const std::string refused = plugins_.rejections();
+  NETCL_CHECK(!owners.empty() || refused.empty(), ErrorCode::kPlugin,
+              "no plugin that serves offers a layer type \"", name, "\"", suggest(name, names),
+              ". Plugins that do not serve: ", refused);
   NETCL_CHECK(!owners.empty(), ErrorCode::kUsage, "no plugin offers a layer type \"", name, "\"",
               suggest(name, names));
   NETCL_CHECK(owners.size() == 1, ErrorCode::kPlugin, "layer type \"", name,

@@ -135,7 +135,7 @@ void PluginHost::judge(const Manifest& manifest, PluginRow& row) {
 std::string PluginHost::rejections() const {
   std::vector<std::string> lines;
   for (const PluginRow& row : rows_) {
-    if (row.state != "serving")
+    if (row.state == "rejected" || row.state == "disabled")
       lines.push_back(row.id + " is " + row.state + " (" + row.code + "): " + row.detail);
   }
   if (!rows_.empty()) return join(lines, "; ");

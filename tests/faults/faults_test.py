@@ -36,7 +36,7 @@ class Faults(unittest.TestCase):
                 code, result = run.finish()
                 when, text = run.error_line()
                 self.assertEqual((code, result["stopped"]), (6, "failed"))
-                for words in ("rank 1 (cpu:0#1)", "no progress for", "kill -CONT"):
+                for words in ("rank 1 (cpu:0#1)", "no progress for", "SIGSTOP"):
                     self.assertIn(words, text)
                 self.assertLess(when - stopped, 3.5, text)
                 run.check_nothing_left(workers)

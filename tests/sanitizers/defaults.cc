@@ -22,7 +22,10 @@ NETCL_SANITIZER_DEFAULT __ubsan_default_options() { return "print_stacktrace=1:h
 // call that would free them; LLVM the same. Leaks of netcl's own allocations do not pass through
 // these modules.
 NETCL_SANITIZER_DEFAULT __lsan_default_suppressions() {
-  return "leak:libOpenCL.so\n"
+  // Libraries of plugins and what they hold stay until the process ends
+  // (core/runtime/plugin_host.h).
+  return "leak:netcl::PluginHost::load\n"
+         "leak:libOpenCL.so\n"
          "leak:libpocl.so\n"
          "leak:libLLVM\n"
          "leak:libclang-cpp\n"

@@ -111,6 +111,13 @@ class Standard : public netcl::plugin::LayerFamily {
     add({"dropout", "drops elements in training", {p}, dropout});
     add({"flatten", "all dimensions but the first become one", {}, flatten});
     add({"softmax", "exp(x) / sum exp(x)", {axis}, [](const Trace& t) {
+           const auto rank = static_cast<int64_t>(t.shape(t.input(0)).size());
+           const int64_t along = t.attrs().integer("axis");
+           if (along == 0 || along == -rank) {
+             throw Failure(NETCL_E_ARG,
+                           "axis: the first dimension is the batch, which is split over the "
+                           "workers; choose another");
+           }
            t.output(0,
                     t.op("softmax", {t.input(0)}, {attr_int("axis", t.attrs().integer("axis"))}));
          }});
