@@ -50,25 +50,39 @@ TEST_F(RunDirTest, NamesCarryTheTimeAndASuffixIfTaken) {
 }
 
 TEST_F(RunDirTest, WritesConfigEnvironmentAndMetrics) {
-  RunDir run = RunDir::open(root_ / "deep" / "out");
-  run.write_config({{"epochs", 2}});
-  run.write_environment({{"version", "0"}});
-  run.append_metrics({{"step", 1}, {"loss", 0.5}});
-  run.append_metrics({{"step", 2}, {"loss", 0.25}});
+  const fs::path path = root_ / "deep" / "out";
   const std::string lines = "{\"step\":1,\"loss\":0.5}\n{\"step\":2,\"loss\":0.25}\n";
-  EXPECT_EQ(read_file(run.path() / "config.json", ErrorCode::kInternal), "{\n  \"epochs\": 2\n}\n");
-  EXPECT_EQ(read_file(run.path() / "metrics.jsonl", ErrorCode::kInternal), lines);
-  EXPECT_TRUE(fs::exists(run.path() / "environment.json"));
-
-  EXPECT_EQ(message_of([&] { RunDir::open(run.path()); }),
-            run.path().string() +
+  {
+    RunDir run = RunDir::open(path);
+    run.write_config({{"epochs", 2}});
+    run.write_environment({{"version", "0"}});
+    run.append_metrics({{"step", 1}, {"loss", 0.5}});
+    run.append_metrics({{"step", 2}, {"loss", 0.25}});
+    EXPECT_EQ(read_file(path / "config.json", ErrorCode::kInternal), "{\n  \"epochs\": 2\n}\n");
+    EXPECT_EQ(read_file(path / "metrics.jsonl", ErrorCode::kInternal), lines);
+    EXPECT_TRUE(fs::exists(path / "environment.json"));
+    for (const bool resume : {false, true}) {
+      EXPECT_EQ(
+          message_of([&] { RunDir::open(path, resume); }),
+          path.string() + ": another run writes to it now; choose another directory with --out");
+    }
+    EXPECT_EQ(read_file(path / "metrics.jsonl", ErrorCode::kInternal), lines);
+  }
+  write_file_atomic(path / "checkpoints" / "last.safetensors", "x", ErrorCode::kInternal);
+  EXPECT_EQ(message_of([&] { RunDir::open(path); }),
+            path.string() +
                 ": holds a run already; choose another directory with --out, or go on with it: "
                 "--resume " +
-                run.path().string());
-  RunDir again = RunDir::open(run.path(), /*resume=*/true);
-  again.append_metrics({{"step", 3}});
-  EXPECT_EQ(read_file(run.path() / "metrics.jsonl", ErrorCode::kInternal),
-            lines + "{\"step\":3}\n");
+                path.string());
+  RunDir::open(path, /*resume=*/true).append_metrics({{"step", 3}});
+  EXPECT_EQ(read_file(path / "metrics.jsonl", ErrorCode::kInternal), lines + "{\"step\":3}\n");
+}
+
+TEST_F(RunDirTest, ARunWithoutACheckpointIsBegunAnew) {
+  const fs::path path = root_ / "early";
+  RunDir::open(path).append_metrics({{"step", 1}});
+  RunDir::open(path).append_metrics({{"step", 2}});
+  EXPECT_EQ(read_file(path / "metrics.jsonl", ErrorCode::kInternal), "{\"step\":2}\n");
 }
 
 TEST_F(RunDirTest, ErrorsNameThePath) {
