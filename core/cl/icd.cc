@@ -56,9 +56,9 @@ std::vector<std::string> icd_drivers() {
   return out;
 }
 
-// ocl-icd takes an ICD file or a library as OCL_ICD_VENDORS. Khronos' loader takes directories only,
-// finds nothing there, and opens the library that OCL_ICD_FILENAMES names. A loader that honours
-// both sees one platform twice, which enumerate_devices notices.
+// ocl-icd takes an ICD file or a library as OCL_ICD_VENDORS. Khronos' loader takes directories
+// only, finds nothing there, and opens the library that OCL_ICD_FILENAMES names. A loader that
+// honours both sees one platform twice, which enumerate_devices notices.
 std::vector<std::string> only_driver(const std::string& driver) {
   if (driver.empty()) return {};
   const std::string library = is_file_name(driver) ? library_of(driver) : driver;
