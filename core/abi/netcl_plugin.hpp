@@ -520,7 +520,9 @@ namespace plugin __attribute__((visibility("hidden"))) {
     std::vector<LayerType> types_;
   };
 
-}  // namespace )
+// clang-format off: it takes the namespace for its attribute
+}  // namespace plugin
+// clang-format on
 }  // namespace netcl
 
 // Defines the plugin's one exported function.
