@@ -520,9 +520,7 @@ namespace plugin __attribute__((visibility("hidden"))) {
     std::vector<LayerType> types_;
   };
 
-// clang-format off: it takes the namespace for its attribute
 }  // namespace plugin
-// clang-format on
 }  // namespace netcl
 
 // Defines the plugin's one exported function.
