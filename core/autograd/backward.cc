@@ -8,10 +8,10 @@ namespace netcl {
 namespace {
 
 bool carries_gradient(const Recorder& recorder, ValueId id) {
-  return recorder.desc(id).dtype == DType::kF32;
+  return is_float(recorder.desc(id).dtype);
 }
 
-// Per value: true if it depends on a wanted one through f32 values.
+// Per value: true if it depends on a wanted one through float values.
 std::vector<bool> dependents(const Recorder& recorder, const std::vector<ValueId>& wanted) {
   std::vector<bool> depends(recorder.num_values());
   for (const ValueId id : wanted) {
@@ -38,7 +38,11 @@ class Walk {
   bool depends(ValueId id) const { return depends_[id]; }
   std::optional<ValueId> grad(ValueId id) const { return grads_[id]; }
 
+  // A rule may return another float type than the input's; the gradient is cast to it.
   void add(ValueId id, ValueId grad, const std::string& from) {
+    const DType dtype = recorder_.desc(id).dtype;
+    if (recorder_.desc(grad).dtype != dtype)
+      grad = recorder_.call("cast", {grad}, {{"dtype", std::string(dtype_name(dtype))}});
     NETCL_CHECK(recorder_.desc(grad) == recorder_.desc(id), ErrorCode::kInternal,
                 "gradient rule of ", from, " returned ", recorder_.desc(grad).str(),
                 " for an input ", recorder_.desc(id).str());
@@ -85,8 +89,8 @@ std::vector<std::optional<ValueId>> gradients(Recorder& recorder, ValueId output
   NETCL_CHECK(output < recorder.num_values(), ErrorCode::kUsage, "gradients: output ", output,
               " is not of this recorder, which holds ", recorder.num_values());
   const TensorDesc desc = recorder.desc(output);
-  NETCL_CHECK(desc.dtype == DType::kF32, ErrorCode::kUsage,
-              "gradients: the output must be f32, is ", desc.str());
+  NETCL_CHECK(is_float(desc.dtype), ErrorCode::kUsage,
+              "gradients: the output must be a float, is ", desc.str());
   const size_t num_nodes = recorder.nodes().size();
   Walk walk(recorder, wanted);
   if (seed) {
@@ -95,7 +99,7 @@ std::vector<std::optional<ValueId>> gradients(Recorder& recorder, ValueId output
   }
   std::vector<std::optional<ValueId>> out(wanted.size());
   if (!walk.depends(output)) return out;
-  if (!seed) seed = recorder.call("full", {}, {{"shape", desc.shape}, {"value", 1.0}});
+  if (!seed) seed = recorder.call("full", {}, {{"shape", desc.shape}, {"value", 1.0}, {"dtype", std::string(dtype_name(desc.dtype))}});
   walk.add(output, *seed, "the seed");
   for (size_t i = num_nodes; i-- > 0;) walk.visit(i);
   for (size_t i = 0; i < wanted.size(); ++i) out[i] = walk.grad(wanted[i]);

@@ -1,6 +1,7 @@
 #include "core/nn/safetensors.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,16 +23,11 @@ constexpr uint64_t kMaxHeader = 100'000'000;  // the format's own bound
 constexpr size_t kAlign = 8;                  // the data starts at a multiple of it
 constexpr const char* kMetadata = "__metadata__";
 
-const char* type_name(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "F32";
-    case DType::kI32:
-      return "I32";
-    case DType::kU8:
-      return "U8";
-  }
-  return "?";
+// The format's names are netcl's in capitals.
+std::string type_name(DType dtype) {
+  std::string out = dtype_name(dtype);
+  for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return out;
 }
 
 // A value for a message, shortened: a damaged header may hold anything.
@@ -65,13 +61,13 @@ Entry parse_entry(const std::string& tensor, const Json& json, uint64_t data_byt
   entry.tensor.name = tensor;
   const Json& type = json["dtype"];
   bool known = false;
-  for (const DType dtype : {DType::kF32, DType::kI32, DType::kU8}) {
+  for (const DType dtype : kAllDTypes) {
     if (type.is_string() && type.get<std::string>() == type_name(dtype)) {
       entry.tensor.dtype = dtype;
       known = true;
     }
   }
-  check(known, "data type " + brief(type) + " is not supported; expected F32, I32 or U8");
+  check(known, "data type " + brief(type) + " is not supported; expected F32, F16, BF16, I32, I64, U8 or BOOL");
 
   const Json& shape = json["shape"];
   check(shape.is_array() && shape.size() <= NETCL_MAX_RANK,

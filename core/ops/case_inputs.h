@@ -10,12 +10,17 @@
 
 namespace netcl {
 
-// Makes the inputs from `seed`. f32 inputs are uniform in [low, high) and rounded to float, i32 and
-// u8 inputs uniform in [0, int_high); fixed inputs are copied, rounded to float where f32.
+// Makes the inputs from `seed`. Float inputs are uniform in [low, high), integers and
+// bool uniform in [0, int_high); fixed inputs are copied. All are rounded to their type.
 // Threads: any.
 std::vector<HostTensor> case_inputs(const OpCase& c, uint64_t seed);
 
-// A tensor of uniform values in [low, high), rounded to float.
+// The row's cases with its flexible f32 inputs (OpRow::half_storage) held as `dtype` instead.
+std::vector<OpCase> typed_cases(const OpRow& row, DType dtype);
+
+// A tensor of uniform values in [low, high), rounded to its type.
+HostTensor random_tensor(const TensorDesc& desc, double low, double high, uint64_t seed);
+// The same, f32.
 HostTensor random_tensor(const Shape& shape, double low, double high, uint64_t seed);
 
 }  // namespace netcl

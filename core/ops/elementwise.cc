@@ -9,17 +9,37 @@ namespace netcl {
 
 namespace {
 
+bool holds(const std::vector<TensorDesc>& in, DType dtype);
+
+// The type that an operation between these inputs yields: floats win over integers, f32 over 16-bit
+// floats, i64 over the shorter integers, which give i32.
+DType promoted(const std::vector<TensorDesc>& in) {
+  const bool f16 = holds(in, DType::kF16), bf16 = holds(in, DType::kBF16);
+  if (holds(in, DType::kF32) || (f16 && bf16)) return DType::kF32;
+  if (f16) return DType::kF16;
+  if (bf16) return DType::kBF16;
+  return holds(in, DType::kI64) ? DType::kI64 : DType::kI32;
+}
+
 TensorDesc infer_elementwise(const OpCall& call, ElementwiseType type) {
   Shape shape = call.in[0].shape;
-  bool any_float = false;
-  for (size_t i = 0; i < call.in.size(); ++i) {
-    if (i > 0) shape = broadcast_shapes(shape, call.in[i].shape, "inputs");
-    any_float = any_float || call.in[i].dtype == DType::kF32;
+  for (size_t i = 1; i < call.in.size(); ++i) {
+    shape = broadcast_shapes(shape, call.in[i].shape, "inputs");
   }
-  if (type == ElementwiseType::kCompare) return {DType::kU8, shape};
-  NETCL_CHECK(type != ElementwiseType::kFloat || any_float, ErrorCode::kUsage,
-              "needs an f32 input; cast the integers with cast(dtype=f32)");
-  return {any_float ? DType::kF32 : DType::kI32, shape};
+  if (type == ElementwiseType::kCompare) return {DType::kBool, shape};
+  const DType dtype = promoted(call.in);
+  NETCL_CHECK(type != ElementwiseType::kFloat || is_float(dtype), ErrorCode::kUsage,
+              "needs a float input; cast the integers with cast(dtype=f32)");
+  return {dtype, shape};
+}
+
+bool holds_float(const std::vector<TensorDesc>& in) {
+  return std::any_of(in.begin(), in.end(),
+                     [](const TensorDesc& d) { return is_float(d.dtype); });
+}
+
+bool holds(const std::vector<TensorDesc>& in, DType dtype) {
+  return std::any_of(in.begin(), in.end(), [=](const TensorDesc& d) { return d.dtype == dtype; });
 }
 
 // Output dimensions with the strides of all inputs, neighbours of equal pattern merged.
@@ -86,10 +106,9 @@ std::vector<int64_t> broadcast_strides(const OpCall& call, const Shape& out, siz
 void elementwise_facts(const OpCall& call, const StrideRule& strides, Attrs& facts) {
   const TensorDesc out = call.row.infer(call)[0];
   const std::vector<double> p = parameter_values(call);
-  const bool any_float = std::any_of(call.in.begin(), call.in.end(),
-                                     [](const TensorDesc& d) { return d.dtype == DType::kF32; });
+  const char* integer = holds(call.in, DType::kI64) ? "long" : "int";
   facts.set("expr", call.row.expression);
-  facts.set("ctype", std::string(any_float ? "float" : "int"));
+  facts.set("ctype", std::string(holds_float(call.in) ? "float" : integer));
   facts.set("p0", p[0]);
   facts.set("p1", p[1]);
   facts.set("n", out.shape.num_elements());
@@ -126,6 +145,7 @@ OpRow elementwise_row(ElementwiseSpec spec) {
   OpRow row;
   row.name = std::move(spec.name);
   row.family = "elementwise";
+  row.half_storage = true;
   row.min_in = row.max_in = spec.num_in;
   row.expression = std::move(spec.expression);
   for (const AttrRule& rule : spec.attrs) row.parameters.push_back(rule.key);

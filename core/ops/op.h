@@ -59,6 +59,13 @@ struct OpCase {
   std::vector<std::pair<size_t, std::vector<double>>> fixed = {};
 };
 
+// What the generated pages of kernels/README.md say of a row beside what the row itself knows.
+struct OpDoc {
+  std::string formula;   // "y[m,n] = act(sum_k a[m,k] b[k,n] + bias[n])"
+  std::string gradient;  // "da = dz b^T, db = a^T dz, dbias = sum_m dz"; empty: none
+  std::string source;    // the paper or definition, where there is one
+};
+
 struct OpRow {
   std::string name;
   std::string family;  // "elementwise" or ""
@@ -79,6 +86,13 @@ struct OpRow {
   // aliases[i] = j: output i may (and in a step does) share the memory of input j; -1: none.
   std::vector<int> aliases = {};
   bool view = false;  // the output is the input under another shape; no kernel
+  // Float inputs may all be f16 or bf16 instead of f32, except those listed in `always_f32`:
+  // 16-bit storage, f32 arithmetic. Tests run every case in all three types.
+  bool half_storage = false;
+  std::vector<size_t> always_f32 = {};
+  // Adds up over the replicas of a step: no kernel, the owner of the graph supplies it.
+  bool collective = false;
+  OpDoc doc = {};
   std::vector<OpCase> cases;
 };
 

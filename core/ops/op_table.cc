@@ -43,7 +43,7 @@ void check_parts(const OpRow& row) {
   lacks(!row.reference, "a double-precision reference");
   lacks(row.cases.empty(), "test cases");
   lacks(row.min_in > row.max_in, "a valid number of inputs");
-  lacks(!row.view && !row.facts, "kernel facts");
+  lacks(!row.view && !row.collective && !row.facts, "kernel facts");
   const bool elementwise = row.family == "elementwise";
   lacks(elementwise && row.expression.empty(), "an OpenCL expression");
   lacks(!elementwise && !row.expression.empty(), "the family of its expression");
@@ -63,7 +63,7 @@ void check_case(const OpRow& row, const OpCase& c, size_t number) {
       const bool fixed =
           std::any_of(c.fixed.begin(), c.fixed.end(), [i](const auto& f) { return f.first == i; });
       NETCL_CHECK(
-          c.in[i].dtype == DType::kF32 || fixed || (i < c.int_high.size() && c.int_high[i] > 0),
+          is_float(c.in[i].dtype) || fixed || (i < c.int_high.size() && c.int_high[i] > 0),
           ErrorCode::kInternal, "integer input ", i, " has no int_high");
     }
     for (const auto& [i, values] : c.fixed) {

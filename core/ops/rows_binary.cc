@@ -21,7 +21,7 @@ ValueId bin(const GradCall& c, const char* op, ValueId a, ValueId b) {
 }
 
 ValueId zero(const GradCall& c) {
-  return c.recorder.call("full", {}, {{"shape", Shape{}}, {"value", 0.0}});
+  return c.recorder.call("full", {}, {{"shape", Shape{}}, {"value", 0.0}, {"dtype", std::string(dtype_name(c.recorder.desc(dy0(c)).dtype))}});
 }
 
 // The rule made of one part per input; parts of inputs that need nothing are not recorded.
@@ -163,7 +163,7 @@ void add_where_row(std::vector<OpRow>& rows) {
                                                   {{1031}, {1031}, {1031}}};
   for (const std::vector<Shape>& s : shapes) {
     OpCase c;
-    c.in = {{DType::kU8, s[0]}, {DType::kF32, s[1]}, {DType::kF32, s[2]}};
+    c.in = {{DType::kBool, s[0]}, {DType::kF32, s[1]}, {DType::kF32, s[2]}};
     c.int_high = {2};
     spec.cases.push_back(c);
   }
@@ -173,8 +173,8 @@ void add_where_row(std::vector<OpRow>& rows) {
   spec.cases.push_back(integers);
   OpRow row = elementwise_row(std::move(spec));
   row.infer = [infer = row.infer](const OpCall& call) {
-    NETCL_CHECK(call.in[0].dtype == DType::kU8, ErrorCode::kUsage,
-                "the condition must be u8; compare, or cast with cast(dtype=u8)");
+    NETCL_CHECK(call.in[0].dtype == DType::kU8 || call.in[0].dtype == DType::kBool,
+                ErrorCode::kUsage, "the condition must be bool or u8; compare, or cast it");
     return infer(call);
   };
   rows.push_back(std::move(row));

@@ -150,35 +150,36 @@ void add_cast_row(std::vector<OpRow>& rows) {
   OpRow row = unary(
       "cast", "x0", [](const double* x, const double*) { return x[0]; },
       [](const GradCall& c) -> Grads {
-        if (c.in_desc(0).dtype != DType::kF32) return {std::nullopt};
-        return {dy0(c)};
+        if (!is_float(c.in_desc(0).dtype)) return {std::nullopt};
+        return {dy0(c)};  // the walk casts it back
       },
       {});
   row.attrs = {{"dtype", std::nullopt}};
   row.infer = [](const OpCall& call) -> std::vector<TensorDesc> {
     const std::string& name = call.attrs.text("dtype");
-    for (const DType dtype : {DType::kF32, DType::kI32, DType::kU8}) {
-      if (name == dtype_name(dtype)) return {{dtype, call.in[0].shape}};
-    }
-    fail(ErrorCode::kUsage, "dtype \"", name, "\" is unknown; known: f32, i32, u8");
+    return {{dtype_named(name), call.in[0].shape}};
   };
   row.reference = [](const OpCall&, const std::vector<const HostTensor*>& in,
                      std::vector<HostTensor>& out) {
-    const bool whole = out[0].desc.dtype != DType::kF32;
+    const DType to = out[0].desc.dtype;
     for (size_t i = 0; i < out[0].data.size(); ++i) {
-      out[0].data[i] = whole ? std::trunc(in[0]->data[i]) : in[0]->data[i];
+      const double x = in[0]->data[i];
+      out[0].data[i] = to == DType::kBool ? (x != 0 ? 1.0 : 0.0) : is_float(to) ? x : std::trunc(x);
     }
   };
   const std::vector<std::pair<DType, std::string>> pairs = {
       {DType::kF32, "f32"}, {DType::kF32, "i32"}, {DType::kF32, "u8"}, {DType::kI32, "f32"},
-      {DType::kI32, "u8"},  {DType::kU8, "f32"},  {DType::kU8, "i32"}};
+      {DType::kI32, "u8"},  {DType::kU8, "f32"},  {DType::kU8, "i32"},  {DType::kF32, "f16"},
+      {DType::kF32, "bf16"}, {DType::kF32, "i64"}, {DType::kI32, "i64"}, {DType::kI64, "i32"},
+      {DType::kI64, "f32"}, {DType::kF32, "bool"}, {DType::kI32, "bool"}, {DType::kBool, "f32"},
+      {DType::kI32, "bf16"}, {DType::kBool, "u8"}};
   for (const auto& [from, to] : pairs) {
     OpCase c;
     c.in = {{from, {5, 7}}};
     c.attrs = {{"dtype", to}};
     c.low = to == "u8" ? 0 : -200;
     c.high = 200;
-    c.int_high = {200};
+    c.int_high = {from == DType::kBool ? 2 : 200};
     c.note = "within the range of the narrower type: outside it a conversion has no defined result";
     row.cases.push_back(c);
     c.in = {{from, {0}}};

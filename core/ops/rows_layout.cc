@@ -19,6 +19,7 @@ OpRow strided_row(const std::string& name, const AttrRule& attr, const StrideRul
   OpRow row;
   row.name = name;
   row.family = "elementwise";
+  row.half_storage = true;
   row.expression = "x0";
   row.attrs = {attr};
   row.facts = [strides](const OpCall& call, Attrs& facts) {
@@ -185,9 +186,9 @@ OpRow full_row() {
   OpRow row;
   row.name = "full";
   row.min_in = row.max_in = 0;
-  row.attrs = {{"shape", std::nullopt}, {"value", 0.0}};
+  row.attrs = {{"shape", std::nullopt}, {"value", 0.0}, {"dtype", std::string("f32")}};
   row.infer = [](const OpCall& call) -> std::vector<TensorDesc> {
-    return {{DType::kF32, call.attrs.shape("shape")}};
+    return {{dtype_named(call.attrs.text("dtype")), call.attrs.shape("shape")}};
   };
   row.facts = [](const OpCall& call, Attrs& facts) {
     facts.set("n", call.attrs.shape("shape").num_elements());
@@ -200,6 +201,11 @@ OpRow full_row() {
        {Shape{}, Shape{1}, Shape{7}, Shape{13, 17}, Shape{0, 3}, Shape{1031}}) {
     OpCase c;
     c.attrs = {{"shape", shape}, {"value", 1.5}};
+    row.cases.push_back(c);
+  }
+  for (const char* dtype : {"f16", "bf16", "i32", "i64", "u8", "bool"}) {
+    OpCase c;
+    c.attrs = {{"shape", Shape{3, 5}}, {"value", 1.0}, {"dtype", std::string(dtype)}};
     row.cases.push_back(c);
   }
   return row;

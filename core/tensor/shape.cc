@@ -6,36 +6,55 @@
 
 namespace netcl {
 
-size_t size_of(DType dtype) { return dtype == DType::kU8 ? 1 : 4; }
+namespace {
 
-const char* dtype_name(DType dtype) {
+struct DTypeFacts {
+  const char* name;
+  const char* opencl;
+  size_t size_bytes;
+};
+
+DTypeFacts facts_of(DType dtype) {
   switch (dtype) {
     case DType::kF32:
-      return "f32";
+      return {"f32", "float", 4};
+    case DType::kF16:
+      return {"f16", "half", 2};
+    case DType::kBF16:
+      return {"bf16", "ushort", 2};
     case DType::kI32:
-      return "i32";
+      return {"i32", "int", 4};
+    case DType::kI64:
+      return {"i64", "long", 8};
     case DType::kU8:
-      return "u8";
+      return {"u8", "uchar", 1};
+    case DType::kBool:
+      return {"bool", "uchar", 1};
   }
-  return "?";
+  return {"?", "?", 0};
 }
 
-const char* opencl_type(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "float";
-    case DType::kI32:
-      return "int";
-    case DType::kU8:
-      return "uchar";
-  }
-  return "?";
-}
+}  // namespace
+
+size_t size_of(DType dtype) { return facts_of(dtype).size_bytes; }
+const char* dtype_name(DType dtype) { return facts_of(dtype).name; }
+const char* opencl_type(DType dtype) { return facts_of(dtype).opencl; }
 
 DType dtype_from_abi(uint32_t dtype) {
-  NETCL_CHECK(dtype == NETCL_F32 || dtype == NETCL_I32 || dtype == NETCL_U8, ErrorCode::kPlugin,
-              "data type number ", dtype, " is unknown here; f32, i32 and u8 are supported");
-  return static_cast<DType>(dtype);
+  for (const DType known : kAllDTypes) {
+    if (static_cast<uint32_t>(known) == dtype) return known;
+  }
+  fail(ErrorCode::kPlugin, "data type number ", dtype,
+       " is unknown here; known are f32, f16, bf16, i32, i64, u8 and bool");
+}
+
+DType dtype_named(const std::string& name) {
+  std::string known;
+  for (const DType dtype : kAllDTypes) {
+    if (name == dtype_name(dtype)) return dtype;
+    known += str_cat(known.empty() ? "" : ", ", dtype_name(dtype));
+  }
+  fail(ErrorCode::kUsage, "data type \"", name, "\" is unknown; known: ", known);
 }
 
 bool Shape::symbolic() const {

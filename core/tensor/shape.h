@@ -14,12 +14,28 @@
 
 namespace netcl {
 
-enum class DType : uint32_t { kF32 = NETCL_F32, kI32 = NETCL_I32, kU8 = NETCL_U8 };
+enum class DType : uint32_t {
+  kF32 = NETCL_F32,
+  kF16 = NETCL_F16,    // IEEE 754 binary16
+  kBF16 = NETCL_BF16,  // the upper half of an f32
+  kI32 = NETCL_I32,
+  kI64 = NETCL_I64,
+  kU8 = NETCL_U8,
+  kBool = NETCL_BOOL,  // one byte, 0 or 1
+};
+
+constexpr DType kAllDTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kI32,
+                                DType::kI64, DType::kU8,  DType::kBool};
+
+constexpr bool is_float(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
 
 size_t size_of(DType dtype);           // bytes per element
 const char* dtype_name(DType dtype);   // "f32"
-const char* opencl_type(DType dtype);  // "float"
+const char* opencl_type(DType dtype);  // "float"; of bf16 its bits, "ushort"
 DType dtype_from_abi(uint32_t dtype);  // Errors: kPlugin for a number netcl does not know.
+DType dtype_named(const std::string& name);  // Errors: kUsage, listing the names.
 
 class Shape {
  public:

@@ -54,7 +54,12 @@ const VariantFile& PackPlugin::variants() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (variants_ == nullptr) {
     const std::string path = dir_ + "/variants.json";
-    variants_ = std::make_unique<VariantFile>(read_variants(read_text(path), path));
+    auto all = std::make_unique<VariantFile>(read_variants(read_text(path), path));
+    for (const std::string& name : all->files) {
+      const std::string part = dir_ + "/" + name;
+      merge_variants(read_variants(read_text(part), part), part, all.get());
+    }
+    variants_ = std::move(all);
   }
   return *variants_;
 }

@@ -135,14 +135,18 @@ ArgSpec read_arg(const Cursor& cursor, size_t n_scratch) {
   return arg;
 }
 
+void check_file_name(const Cursor& item) {
+  if (item.text().empty() || item.text().front() == '/' ||
+      item.text().find("..") != std::string::npos) {
+    item.fail("expected a file in the plugin's directory");
+  }
+}
+
 LaunchSpec read_launch(const Cursor& cursor, size_t n_scratch) {
   cursor.allow({"sources", "entry", "defines", "options", "args", "global", "local", "if"});
   LaunchSpec out;
   cursor.at("sources").elements([&](const Cursor& item) {
-    if (item.text().empty() || item.text().front() == '/' ||
-        item.text().find("..") != std::string::npos) {
-      item.fail("a source is a file in the plugin's directory");
-    }
+    check_file_name(item);
     out.sources.push_back(item.text());
   });
   if (out.sources.empty()) cursor.at("sources").fail("expected at least one file");
@@ -219,12 +223,35 @@ VariantFile read_variants(std::string_view text, const std::string& file) {
     throw plugin::Failure(NETCL_E_ARG, file + ": not JSON: " + e.what());
   }
   const Cursor top(json, file, "");
-  top.allow({"ops", "families"});
+  top.allow({"files", "ops", "families"});
   VariantFile out;
+  if (top.has("files")) {
+    top.at("files").elements([&](const Cursor& item) {
+      check_file_name(item);
+      out.files.push_back(item.text());
+    });
+  }
   if (top.has("ops")) read_table(top.at("ops"), &out.ops);
   if (top.has("families")) read_table(top.at("families"), &out.families);
-  if (out.ops.empty() && out.families.empty()) top.fail("expected \"ops\" or \"families\"");
+  if (out.ops.empty() && out.families.empty() && out.files.empty()) {
+    top.fail("expected \"ops\", \"families\" or \"files\"");
+  }
   return out;
+}
+
+void merge_variants(VariantFile part, const std::string& file, VariantFile* out) {
+  const auto move_into = [&](auto& from, auto* to) {
+    for (auto& [op, variants] : from) {
+      if (!to->emplace(op, std::move(variants)).second) {
+        throw plugin::Failure(NETCL_E_ARG, file + ": \"" + op + "\" is listed in another file too");
+      }
+    }
+  };
+  if (!part.files.empty()) {
+    throw plugin::Failure(NETCL_E_ARG, file + ": files: only variants.json may name further files");
+  }
+  move_into(part.ops, &out->ops);
+  move_into(part.families, &out->families);
 }
 
 }  // namespace pack

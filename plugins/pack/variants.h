@@ -77,6 +77,7 @@ struct VariantSpec {
 };
 
 struct VariantFile {
+  std::vector<std::string> files;  // further files of the same form, in the plugin's directory
   std::map<std::string, std::vector<VariantSpec>, std::less<>> ops, families;
 };
 
@@ -84,6 +85,8 @@ struct VariantFile {
 // Errors: plugin::Failure(NETCL_E_ARG) "FILE: PATH: what is wrong", or with line and column where
 // the text is no JSON.
 VariantFile read_variants(std::string_view text, const std::string& file);
+// Adds the ops and families of a further file. Errors: as above, for an op that `out` has already.
+void merge_variants(VariantFile part, const std::string& file, VariantFile* out);
 
 }  // namespace pack
 }  // namespace netcl

@@ -89,7 +89,7 @@ TEST(BackwardTest, RefusesWithAReason) {
       "gradients: op relu_grad (node 0) lies between a wanted value and the output and is not "
       "differentiable");
   const ValueId i = r.call("argmax", {x});
-  EXPECT_EQ(error_of(r, i, std::nullopt, x), "gradients: the output must be f32, is i32[]");
+  EXPECT_EQ(error_of(r, i, std::nullopt, x), "gradients: the output must be a float, is i32[]");
   const ValueId z = r.call("exp", {x});
   EXPECT_NE(error_of(r, z, f32(r, {1}, {1}), x).find("the seed must be f32[3]"), std::string::npos);
   EXPECT_NE(error_of(r, z, std::nullopt, 999).find("value 999"), std::string::npos);

@@ -30,6 +30,15 @@ constexpr uint64_t kSeed = 20240611;
 // them. Sums of up to 1031 terms in any order stay below 1031 * 6e-8 of that scale, in practice far
 // below.
 constexpr double kTolerance = 5e-6;
+// 16-bit results are computed in f32 and rounded once: half a unit in the last place, 2^-12 and 2^-9
+// (of the value; of 6e-8, the least f16 step, near 0).
+constexpr double kF16Tolerance = 5e-4, kBF16Tolerance = 4e-3;
+// Gradient rules are made of ops, and each rounds what it stores to 16 bits.
+constexpr double kComposed = 4;
+
+double storage_tolerance(DType dtype) {
+  return dtype == DType::kF16 ? kF16Tolerance : dtype == DType::kBF16 ? kBF16Tolerance : 0;
+}
 
 struct Counts {
   size_t ops = 0, cases = 0, runs = 0, gradients = 0;
@@ -45,9 +54,12 @@ std::vector<const HostTensor*> pointers(const std::vector<HostTensor>& tensors) 
 
 // One case with its inputs, its reference and the size of the sums behind every element.
 struct Prepared {
-  Prepared(const OpRow& r, const OpCase& c, uint64_t seed)
-      : row(r), test_case(c), attrs(complete_attrs(r, c.attrs)), in(case_inputs(c, seed)) {
-    out_descs = row.infer({row, c.in, attrs});
+  Prepared(const OpRow& r, OpCase c, uint64_t seed)
+      : row(r),
+        test_case(std::move(c)),
+        attrs(complete_attrs(r, test_case.attrs)),
+        in(case_inputs(test_case, seed)) {
+    out_descs = row.infer({row, test_case.in, attrs});
     out = evaluate(in, attrs);
     scale = scale_of_sums();
   }
@@ -59,10 +71,23 @@ struct Prepared {
       for (const HostTensor& t : *list) n += t.data.size();
     return n;
   }
-  double tolerance() const { return test_case.tolerance > 0 ? test_case.tolerance : kTolerance; }
+  // The row's, or more where the result or an input of a gradient is stored in 16 bits.
+  double tolerance(DType dtype) const {
+    return std::max(storage_tolerance(dtype),
+                    test_case.tolerance > 0 ? test_case.tolerance : kTolerance);
+  }
+  DType widest_rounding() const {
+    DType out_type = DType::kF32;
+    for (const auto* list : {&test_case.in, &out_descs}) {
+      for (const TensorDesc& d : *list) {
+        if (storage_tolerance(d.dtype) > storage_tolerance(out_type)) out_type = d.dtype;
+      }
+    }
+    return out_type;
+  }
 
   const OpRow& row;
-  const OpCase& test_case;
+  OpCase test_case;
   Attrs attrs;
   std::vector<HostTensor> in, out, scale;
   std::vector<TensorDesc> out_descs;
@@ -101,7 +126,7 @@ void expect_close(const HostTensor& got, const HostTensor& want, const HostTenso
   ASSERT_EQ(got.data.size(), want.data.size());
   for (size_t i = 0; i < want.data.size(); ++i) {
     const double g = got.data[i], w = want.data[i];
-    if (want.desc.dtype != DType::kF32) {
+    if (!is_float(want.desc.dtype)) {
       ASSERT_EQ(g, w) << "element " << i;
     } else if (std::isnan(w)) {
       ASSERT_TRUE(std::isnan(g)) << "element " << i << " is " << g << ", not NaN";
@@ -113,7 +138,7 @@ void expect_close(const HostTensor& got, const HostTensor& want, const HostTenso
   }
 }
 
-uint8_t poison_of(const TensorDesc& desc) { return desc.dtype == DType::kF32 ? 0xff : 0x7f; }
+uint8_t poison_of(const TensorDesc& desc) { return is_float(desc.dtype) ? 0xff : 0x7f; }
 
 // Runs one recipe. `in_place`: outputs lie where the row says that they may, in the inputs.
 void check_recipe(const Prepared& p, const Recipe& recipe, bool in_place) {
@@ -146,7 +171,7 @@ void check_recipe(const Prepared& p, const Recipe& recipe, bool in_place) {
   for (size_t i = 0; i < results.size(); ++i) {
     SCOPED_TRACE(::testing::Message() << "output " << i);
     const HostTensor got = from_bytes(p.out_descs[i], results[i]->read());
-    expect_close(got, p.out[i], p.scale[i], p.tolerance(), &g_counts.worst);
+    expect_close(got, p.out[i], p.scale[i], p.tolerance(p.out_descs[i].dtype), &g_counts.worst);
     EXPECT_TRUE(results[i]->intact()) << "written beyond the output";
   }
   for (size_t i = 0; i < in.size(); ++i) {
@@ -169,7 +194,10 @@ void check_variant(const Prepared& p, const KernelPin& pin) {
 
 std::vector<Prepared> prepare(const OpRow& row) {
   std::vector<Prepared> out;
-  for (size_t n = 0; n < row.cases.size(); ++n) out.emplace_back(row, row.cases[n], kSeed + n);
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const std::vector<OpCase> cases = typed_cases(row, dtype);
+    for (size_t n = 0; n < cases.size(); ++n) out.emplace_back(row, cases[n], kSeed + n);
+  }
   return out;
 }
 
@@ -217,18 +245,18 @@ void check_gradients(const Prepared& p, size_t k, uint64_t seed) {
   for (const HostTensor& t : p.in) {
     host_in.push_back(host.input(t));
     tape_in.push_back(tape.watch(Tensor::from_host(f.queue(), t.desc, to_bytes(t).data())));
-    if (t.desc.dtype != DType::kF32) continue;
+    if (!is_float(t.desc.dtype)) continue;
     host_wanted.push_back(host_in.back());
     tape_wanted.push_back(tape_in.back());
   }
   const ValueId host_out = host.apply(p.row.name, host_in, p.test_case.attrs).at(k);
   const ValueId tape_out = tape.apply(p.row.name, tape_in, p.test_case.attrs).at(k);
-  const HostTensor dy = random_tensor(p.out_descs[k].shape, 0.5, 1.5, seed);
+  const HostTensor dy = random_tensor(p.out_descs[k], 0.5, 1.5, seed);
   const ValueId tape_seed = tape.watch(Tensor::from_host(f.queue(), dy.desc, to_bytes(dy).data()));
   const auto want = gradients(host, host_out, host.input(dy), host_wanted);
   const auto got = tape.backward(tape_out, tape_wanted, tape_seed);
   for (size_t i = 0; i < want.size(); ++i) {
-    SCOPED_TRACE(::testing::Message() << "gradient of f32 input " << i << ", output " << k);
+    SCOPED_TRACE(::testing::Message() << "gradient of float input " << i << ", output " << k);
     ASSERT_EQ(want[i].has_value(), got[i].has_value());
     if (!want[i]) continue;
     const HostTensor& w = host.value(*want[i]);
@@ -237,7 +265,10 @@ void check_gradients(const Prepared& p, size_t k, uint64_t seed) {
     const HostTensor scale{w.desc, std::vector<double>(w.data.size(), size)};
     std::vector<uint8_t> bytes(w.desc.size_bytes());
     got[i]->copy_to_host(bytes.data());
-    expect_close(from_bytes(w.desc, bytes), w, scale, p.tolerance(), &g_counts.worst_gradient);
+    const DType rounding = p.widest_rounding();
+    const double factor = rounding == DType::kF32 ? 1 : kComposed;
+    expect_close(from_bytes(w.desc, bytes), w, scale, factor * p.tolerance(rounding),
+                 &g_counts.worst_gradient);
     ++g_counts.gradients;
   }
 }
@@ -251,7 +282,7 @@ TEST_P(DeviceCases, GradientsEqualTheHosts) {
     SCOPED_TRACE(::testing::Message() << "case " << n << " of " << row.name << " seed " << kSeed + n
                                       << " " << cases[n].question().key());
     for (size_t k = 0; k < cases[n].out.size(); ++k) {
-      if (cases[n].out_descs[k].dtype != DType::kF32) continue;
+      if (!is_float(cases[n].out_descs[k].dtype)) continue;
       check_gradients(cases[n], k, kSeed + 1000 + n);
       if (HasFatalFailure()) return;
     }

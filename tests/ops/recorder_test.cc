@@ -77,12 +77,12 @@ TEST_F(RecorderTest, DataTypesOfElementwise) {
   };
   EXPECT_EQ(dtype("add", {f, i}), DType::kF32);
   EXPECT_EQ(dtype("add", {u, u}), DType::kI32);
-  EXPECT_EQ(dtype("less", {f, i}), DType::kU8);
+  EXPECT_EQ(dtype("less", {f, i}), DType::kBool);
   EXPECT_EQ(dtype("where", {u, f, f}), DType::kF32);
   EXPECT_EQ(dtype("where", {u, i, i}), DType::kI32);
   EXPECT_EQ(error("exp", {i}),
-            "exp(i32[3]): needs an f32 input; cast the integers with cast(dtype=f32)");
-  EXPECT_NE(error("where", {i, f, f}).find("the condition must be u8"), std::string::npos);
+            "exp(i32[3]): needs a float input; cast the integers with cast(dtype=f32)");
+  EXPECT_NE(error("where", {i, f, f}).find("the condition must be bool or u8"), std::string::npos);
 }
 
 TEST_F(RecorderTest, RefusalsNameOpAndShapes) {
@@ -109,7 +109,7 @@ TEST_F(RecorderTest, RefusalsNameOpAndShapes) {
   EXPECT_NE(
       error("dropout", {a, r.value({8}, DType::kI32)}, {{"p", 1.0}}).find("p must be in [0, 1)"),
       std::string::npos);
-  EXPECT_NE(error("cast", {a}, {{"dtype", std::string("f64")}}).find("known: f32, i32, u8"),
+  EXPECT_NE(error("cast", {a}, {{"dtype", std::string("f64")}}).find("known: f32, f16, bf16, i32, i64, u8, bool"),
             std::string::npos);
   EXPECT_NE(error("exp", {99999}).find("value 99999 is not of this recorder"), std::string::npos);
   EXPECT_NE(error("broadcast_to", {a}, {{"shape", Shape{3}}}).find("does not stretch"),
