@@ -17,6 +17,7 @@ void add_matmul_rows(std::vector<OpRow>& rows);        // rows_matmul.cc
 void add_softmax_loss_rows(std::vector<OpRow>& rows);  // rows_softmax_loss.cc
 void add_random_rows(std::vector<OpRow>& rows);        // rows_random.cc
 void add_optim_rows(std::vector<OpRow>& rows);         // rows_optim.cc
+void add_update_rows(std::vector<OpRow>& rows);        // rows_update.cc
 
 }  // namespace netcl
 
