@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/abi/netcl_plugin.hpp"
+#include "plugins/layers/initialisers.h"
 
 namespace {
 
@@ -12,13 +13,14 @@ using netcl::plugin::attr_dims;
 using netcl::plugin::attr_float;
 using netcl::plugin::attr_int;
 using netcl::plugin::AttrSpec;
+using netcl::plugin::initialiser_attrs;
 using netcl::plugin::Decline;
 using netcl::plugin::Failure;
 using netcl::plugin::Trace;
 using netcl::plugin::Value;
 
 // y = x W^T + b on the last dimension; leading dimensions are treated as one batch.
-// Weight and bias start uniform in +-1/sqrt(in) (LeCun et al., Efficient BackProp, 1998).
+// Weight and bias start uniform in +-1/sqrt(in), as in PyTorch.
 void linear(const Trace& t) {
   const Value x = t.input(0);
   const std::vector<int64_t> shape = t.shape(x);
@@ -28,11 +30,13 @@ void linear(const Trace& t) {
         "expected an input of at least 2 dimensions with a fixed last one; flatten it first");
   }
   const int64_t in = shape.back(), out = t.attrs().integer("out");
-  const double bound = 1.0 / std::sqrt(static_cast<double>(in));
+  const auto usual = netcl::plugin::uniform_within(1.0 / std::sqrt(static_cast<double>(in)));
   std::vector<Value> operands = {
-      x, t.parameter("weight", {out, in}, NETCL_INIT_UNIFORM, -bound, bound)};
+      x, declare(t, "weight", {out, in},
+                 initial_weight(t.attrs(), static_cast<double>(in), static_cast<double>(out),
+                                usual))};
   if (t.attrs().boolean("bias")) {
-    operands.push_back(t.parameter("bias", {out}, NETCL_INIT_UNIFORM, -bound, bound));
+    operands.push_back(declare(t, "bias", {out}, initial_bias(t.attrs(), usual)));
   }
   std::vector<int64_t> result = shape;
   result.back() = out;
@@ -93,10 +97,10 @@ class Standard : public netcl::plugin::LayerFamily {
                         0.999999,
                         "",
                         "probability of dropping an element"};
-    add({"linear",
-         "y = x W^T + b",
-         {integer("out", 1, 1 << 30, "number of outputs"), bias},
-         linear});
+    std::vector<AttrSpec> linear_attrs = initialiser_attrs();
+    linear_attrs.insert(linear_attrs.begin(),
+                        {integer("out", 1, 1 << 30, "number of outputs"), bias});
+    add({"linear", "y = x W^T + b", linear_attrs, linear});
     add({"relu", "max(x, 0)", {}, unary("relu")});
     add({"gelu", "x times the normal distribution function of x", {form}, gelu});
     add({"tanh", "hyperbolic tangent", {}, unary("tanh")});
