@@ -124,6 +124,10 @@ LayerArgs Tracer::check_args(const LayerType& type, const ordered_json& config,
     const std::string at = path + "." + attr.key;
     const auto found = config.find(attr.key);
     if (attr.kind == NETCL_ATTR_LAYERS) {
+      if (found == config.end() && !attr.required) {  // absent: an empty list
+        out.nested.push_back({attr.key, {-1, 0}});
+        continue;
+      }
       if (found == config.end() || !found->is_array()) bad(at, "expected a list of layers");
       out.nested.push_back(
           {attr.key, {static_cast<int64_t>(lists_.size()), static_cast<uint32_t>(found->size())}});

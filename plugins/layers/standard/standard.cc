@@ -1,5 +1,5 @@
 // The standard layers, said in core ops: linear, relu, gelu, tanh, sigmoid, dropout, flatten,
-// softmax, sequential. A layer is one entry of the constructor: its keys and its trace.
+// softmax. A layer is one entry of the constructor: its keys and its trace.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -71,12 +71,6 @@ void flatten(const Trace& t) {
   t.output(0, t.op("reshape", {t.input(0)}, {attr_dims("shape", {shape[0], features})}));
 }
 
-void sequential(const Trace& t) {
-  Value x = t.input(0);
-  for (uint32_t i = 0; i < t.num_layers("layers"); ++i) x = t.layer("layers", i, x);
-  t.output(0, x);
-}
-
 // A layer that is one op without attributes.
 std::function<void(const Trace&)> unary(const char* op) {
   return [op](const Trace& t) { t.output(0, t.op(op, {t.input(0)})); };
@@ -103,7 +97,6 @@ class Standard : public netcl::plugin::LayerFamily {
                         0.999999,
                         "",
                         "probability of dropping an element"};
-    const AttrSpec layers = {"layers", NETCL_ATTR_LAYERS, true, 0, "", 0, 0, "", "layers in order"};
     std::vector<AttrSpec> linear_attrs = initialiser_attrs();
     linear_attrs.insert(linear_attrs.begin(),
                         {integer("out", 1, 1 << 30, "number of outputs"), bias});
@@ -125,7 +118,6 @@ class Standard : public netcl::plugin::LayerFamily {
            t.output(0,
                     t.op("softmax", {t.input(0)}, {attr_int("axis", t.attrs().integer("axis"))}));
          }});
-    add({"sequential", "layers one after the other", {layers}, sequential});
   }
   std::string_view id() const override { return "standard"; }
   std::string_view version() const override { return "1.0.0"; }
