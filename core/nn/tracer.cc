@@ -185,19 +185,43 @@ std::vector<ValueId> Tracer::layer(const ordered_json& config, const std::string
   }
 }
 
-ValueId Tracer::slot(const std::string& name, const TensorDesc& desc, uint32_t init, double a,
-                     double b) {
-  NETCL_CHECK(!desc.shape.symbolic(), ErrorCode::kPlugin, "slot \"", name,
-              "\" has a shape that depends on the batch: ", desc.shape.str());
-  const std::string full = slot_prefix(path_) + "." + name;
-  for (const Slot& known : slots_) {
-    if (known.name != full) continue;
-    NETCL_CHECK(known.desc == desc, ErrorCode::kPlugin, "slot ", full, " was declared as ",
-                known.desc.str(), " and now as ", desc.str());
-    return slot_value_(known);
+ValueId Tracer::slot(Slot slot) {
+  NETCL_CHECK(!slot.desc.shape.symbolic(), ErrorCode::kPlugin, "slot \"", slot.name,
+              "\" has a shape that depends on the batch: ", slot.desc.shape.str());
+  slot.name = slot_prefix(path_) + "." + slot.name;
+  const auto known = std::find_if(slots_.begin(), slots_.end(),
+                                  [&](const Slot& other) { return other.name == slot.name; });
+  if (known != slots_.end()) {
+    NETCL_CHECK(known->desc == slot.desc && known->statistic == slot.statistic, ErrorCode::kPlugin,
+                "slot ", slot.name, " was declared as ", known->desc.str(), " and now as ",
+                slot.desc.str());
+  } else {
+    slots_.push_back(slot);
   }
-  slots_.push_back({full, desc, init, a, b});
-  return slot_value_(slots_.back());
+  const ValueId value = slot_value_(slot);
+  if (slot.statistic) statistics_[value] = std::move(slot);
+  return value;
+}
+
+void Tracer::update_slot(ValueId statistic, ValueId next) {
+  const auto found = statistics_.find(statistic);
+  NETCL_CHECK(found != statistics_.end(), ErrorCode::kPlugin,
+              "update_slot: the value stands for no statistic of this layer");
+  const Slot& slot = found->second;
+  NETCL_CHECK(recorder_.desc(next) == slot.desc, ErrorCode::kPlugin, "update_slot: ", slot.name,
+              " is ", slot.desc.str(), ", its next value ", recorder_.desc(next).str());
+  for (const SlotUpdate& other : updates_) {
+    NETCL_CHECK(other.slot != slot.name, ErrorCode::kPlugin, "update_slot: ", slot.name,
+                " has a next value already");
+  }
+  if (training()) updates_.push_back({slot.name, next});
+}
+
+std::vector<ValueId> Tracer::sublayer(const std::string& name, const ordered_json& config,
+                                      const std::vector<ValueId>& in) {
+  NETCL_CHECK(!name.empty() && name.find('.') == std::string::npos, ErrorCode::kPlugin,
+              "a part of a layer needs a name without dots, not \"", name, "\"");
+  return layer(config, path_ + "." + name, in);
 }
 
 std::pair<ValueId, int64_t> Tracer::random_stream() { return {random_state_(), next_stream_++}; }
