@@ -12,7 +12,9 @@
 namespace netcl::app {
 
 Optimizer optimizer_of(const TrainConfig& config);
-Schedule schedule_of(const TrainConfig& config);
+Schedule schedule_of(const TrainConfig& config, size_t n_workers = 1);
+// The base rate, times the number of workers where the configuration asks for it.
+double learning_rate_of(const TrainConfig& config, size_t n_workers);
 // `locate` of the result points into the configuration's document.
 StepSpec step_spec_of(const TrainConfig& config, const Optimizer& optimizer);
 // How a Communicator reaches a transport plugin.
