@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/abi/netcl_plugin.hpp"
+#include "plugins/layers/initialisers.h"
 
 namespace {
 
@@ -48,9 +49,12 @@ void embedding(const Trace& t) {
     throw Failure(NETCL_E_ARG, "expected i32 tokens, found numbers " + text_of(t.shape(tokens)) +
                                    " of another type; give the data set integers");
   }
+  const int64_t vocabulary = t.attrs().integer("vocabulary");
+  const int64_t features = t.attrs().integer("features");
   const Value weight =
-      t.parameter("weight", {t.attrs().integer("vocabulary"), t.attrs().integer("features")},
-                  NETCL_INIT_NORMAL, 0, 1);
+      declare(t, "weight", {vocabulary, features},
+              initial_weight(t.attrs(), static_cast<double>(vocabulary),
+                             static_cast<double>(features), netcl::plugin::normal_with(1)));
   t.output(0, t.op("embedding", {tokens, weight}));
 }
 
@@ -231,11 +235,12 @@ class Attention : public netcl::plugin::LayerFamily {
                            0,
                            "",
                            "the input's axes in the order of the output"};
-    add({"embedding",
-         "a trained row for every token",
-         {integer("vocabulary", 1, kLarge, "number of tokens"),
-          integer("features", 1, kLarge, "length of a row")},
-         embedding});
+    std::vector<AttrSpec> embedding_attrs = netcl::plugin::initialiser_attrs();
+    embedding_attrs.pop_back();  // it has no bias
+    embedding_attrs.insert(embedding_attrs.begin(),
+                           {integer("vocabulary", 1, kLarge, "number of tokens"),
+                            integer("features", 1, kLarge, "length of a row")});
+    add({"embedding", "a trained row for every token", embedding_attrs, embedding});
     add({"position_embedding",
          "x plus a trained row for every place",
          {length},
