@@ -26,6 +26,8 @@ std::vector<OpRow> build_table() {
   add_attention_rows(rows);
   add_softmax_loss_rows(rows);
   add_random_rows(rows);
+  add_norm_rows(rows);
+  add_batch_norm_rows(rows);
   add_collective_rows(rows);
   add_optim_rows(rows);
   check_op_table(rows);

@@ -19,6 +19,8 @@ void add_matmul_rows(std::vector<OpRow>& rows);        // rows_matmul.cc
 void add_attention_rows(std::vector<OpRow>& rows);     // rows_attention.cc
 void add_softmax_loss_rows(std::vector<OpRow>& rows);  // rows_softmax_loss.cc
 void add_random_rows(std::vector<OpRow>& rows);        // rows_random.cc
+void add_norm_rows(std::vector<OpRow>& rows);          // rows_norm.cc
+void add_batch_norm_rows(std::vector<OpRow>& rows);    // rows_batch_norm.cc
 void add_collective_rows(std::vector<OpRow>& rows);    // rows_collective.cc
 void add_optim_rows(std::vector<OpRow>& rows);         // rows_optim.cc
 

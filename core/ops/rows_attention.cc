@@ -325,6 +325,7 @@ OpRow attention_base(const std::string& name, size_t extra) {
   row.max_in = 4 + extra;
   row.attrs = {{"causal", int64_t{0}}, {"scale", 0.0}};
   row.half_storage = true;
+  row.autocast = Autocast::kLow;
   row.facts = [extra](const OpCall& call, Attrs& facts) { attention_facts(call, extra, facts); };
   for (const CaseShape& s : case_shapes()) {
     if (name == "sdpa_grad_mask" && s.mask.empty() && s.b > 0 && s.t > 0) continue;

@@ -253,6 +253,7 @@ void add_matmul_rows(std::vector<OpRow>& rows) {
   row.gradient = matmul_gradient;
   row.reference = matmul_reference;
   row.half_storage = true;
+  row.autocast = Autocast::kLow;
   row.doc = {"y[..,m,n] = activation(sum_k a[..,m,k] b[..,k,n] + bias[n])",
              "da = dz b^T, db = a^T dz (summed over the batch if b is shared), dbias = sum dz", ""};
   row.cases = matmul_cases();

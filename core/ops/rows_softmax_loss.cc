@@ -75,6 +75,7 @@ OpRow softmax_row(const std::string& name, size_t num_in, Line line) {
   OpRow row;
   row.name = name;
   row.half_storage = true;
+  row.autocast = Autocast::kFull;
   row.min_in = row.max_in = num_in;
   row.attrs = {{"axis", int64_t{-1}}};
   row.infer = infer_same;
@@ -203,6 +204,7 @@ void add_softmax_loss_rows(std::vector<OpRow>& rows) {
   OpRow loss;
   loss.name = "cross_entropy";
   loss.half_storage = true;
+  loss.autocast = Autocast::kFull;
   loss.min_in = loss.max_in = 2;
   loss.attrs = {{"ignore_index", kIgnore}};
   loss.infer = [](const OpCall& call) -> std::vector<TensorDesc> {

@@ -5,7 +5,8 @@
 //            gradients: dx = y (dy - sum(dy y)) and dx = dy - exp(y) sum(dy).
 // Defines    X_DTYPE Y_DTYPE, and Z_DTYPE for gradients; LOG: 1 for the log forms, else 0;
 //            STAGED: 1 if y may hold the exponentials on the way (f32), 0 if they are computed
-//            twice, so that 16-bit results round once; GROUP (group kernels). Needs storage.cl before it.
+//            twice, so that 16-bit results round once; GROUP (group kernels). Needs storage.cl
+//            before it.
 // Divisible  nothing.
 // Order      column: in order. lanes: eight interleaved sums, a fixed tree, then the rest.
 //            group: strided partial sums, then a tree.
