@@ -14,7 +14,9 @@ void add_activation_rows(std::vector<OpRow>& rows);    // rows_activation.cc
 void add_layout_rows(std::vector<OpRow>& rows);        // rows_layout.cc
 void add_reduce_rows(std::vector<OpRow>& rows);        // rows_reduce.cc
 void add_matmul_rows(std::vector<OpRow>& rows);        // rows_matmul.cc
-void add_softmax_loss_rows(std::vector<OpRow>& rows);  // rows_softmax_loss.cc
+void add_softmax_rows(std::vector<OpRow>& rows);       // rows_softmax.cc
+void add_cross_entropy_rows(std::vector<OpRow>& rows);  // rows_cross_entropy.cc
+void add_loss_rows(std::vector<OpRow>& rows);          // rows_loss.cc
 void add_random_rows(std::vector<OpRow>& rows);        // rows_random.cc
 void add_norm_rows(std::vector<OpRow>& rows);          // rows_norm.cc
 void add_batch_norm_rows(std::vector<OpRow>& rows);    // rows_batch_norm.cc
