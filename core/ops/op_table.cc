@@ -24,7 +24,9 @@ std::vector<OpRow> build_table() {
   add_reduce_rows(rows);
   add_matmul_rows(rows);
   add_attention_rows(rows);
-  add_softmax_loss_rows(rows);
+  add_softmax_rows(rows);
+  add_cross_entropy_rows(rows);
+  add_loss_rows(rows);
   add_random_rows(rows);
   add_norm_rows(rows);
   add_batch_norm_rows(rows);

@@ -17,7 +17,9 @@ void add_gather_rows(std::vector<OpRow>& rows);        // rows_gather.cc
 void add_reduce_rows(std::vector<OpRow>& rows);        // rows_reduce.cc
 void add_matmul_rows(std::vector<OpRow>& rows);        // rows_matmul.cc
 void add_attention_rows(std::vector<OpRow>& rows);     // rows_attention.cc
-void add_softmax_loss_rows(std::vector<OpRow>& rows);  // rows_softmax_loss.cc
+void add_softmax_rows(std::vector<OpRow>& rows);       // rows_softmax.cc
+void add_cross_entropy_rows(std::vector<OpRow>& rows);  // rows_cross_entropy.cc
+void add_loss_rows(std::vector<OpRow>& rows);          // rows_loss.cc
 void add_random_rows(std::vector<OpRow>& rows);        // rows_random.cc
 void add_norm_rows(std::vector<OpRow>& rows);          // rows_norm.cc
 void add_batch_norm_rows(std::vector<OpRow>& rows);    // rows_batch_norm.cc
