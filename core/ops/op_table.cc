@@ -24,6 +24,8 @@ std::vector<OpRow> build_table() {
   add_softmax_loss_rows(rows);
   add_random_rows(rows);
   add_optim_rows(rows);
+  add_conv_rows(rows);
+  add_pool_rows(rows);
   check_op_table(rows);
   return rows;
 }

@@ -17,6 +17,8 @@ void add_matmul_rows(std::vector<OpRow>& rows);        // rows_matmul.cc
 void add_softmax_loss_rows(std::vector<OpRow>& rows);  // rows_softmax_loss.cc
 void add_random_rows(std::vector<OpRow>& rows);        // rows_random.cc
 void add_optim_rows(std::vector<OpRow>& rows);         // rows_optim.cc
+void add_conv_rows(std::vector<OpRow>& rows);          // rows_conv.cc
+void add_pool_rows(std::vector<OpRow>& rows);          // rows_pool.cc
 
 }  // namespace netcl
 
