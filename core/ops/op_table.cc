@@ -32,6 +32,8 @@ std::vector<OpRow> build_table() {
   add_batch_norm_rows(rows);
   add_collective_rows(rows);
   add_optim_rows(rows);
+  add_conv_rows(rows);
+  add_pool_rows(rows);
   check_op_table(rows);
   return rows;
 }
