@@ -4,11 +4,12 @@
 //   {"model": {"input": [64], "layers": [{"type": "linear", "out": 10}]},
 //    "data": {"format": "csv", "train": "digits.csv.gz", "split": [0.8, 0.2]}}
 //
-// Defaults: loss "cross_entropy", metrics ["accuracy"], optimizer {"type": "sgd", "lr": 0.01},
+// Defaults: loss "cross_entropy", metrics ["accuracy"] (mse and mae for losses of numbers), optimizer {"type": "sgd", "lr": 0.01},
 // schedule {"type": "constant"}, batch_size 32, epochs 1, seed 0. Optimizer: momentum 0,
 // dampening 0, nesterov false, weight_decay 0 (adamw 0.01), lr 0.01 (adamw 0.001), betas
 // [0.9, 0.999], eps 1e-8. Schedule: warmup_steps 0, min_lr 0, step_size 1000 steps, gamma 0.1.
-// Data: scale 1, label -1, header "auto", delimiter ',' (tsv: a tab).
+// Data: scale 1, label -1, header "auto", delimiter ',' (tsv: a tab); text: unit "character",
+// context 128, stride the context (1 with samples_per_epoch).
 #ifndef NETCL_APPS_NETCL_APP_CONFIG_H_
 #define NETCL_APPS_NETCL_APP_CONFIG_H_
 
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "apps/netcl_app/formats/data_config.h"
+#include "apps/netcl_app/loss_section.h"
 #include "core/base/json_doc.h"
 
 namespace netcl::app {
@@ -50,7 +52,7 @@ struct TrainConfig {
   ConfigView model;            // {"input": [...], "layers": [...]}, with places for later checks
   std::vector<int64_t> input;  // model.input: shape of one sample
   DataConfig data;
-  std::string loss = "cross_entropy";
+  LossConfig loss;
   std::vector<std::string> metrics = {"accuracy"};
   OptimizerConfig optimizer;
   ScheduleConfig schedule;

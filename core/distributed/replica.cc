@@ -40,21 +40,34 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
       queue_(std::move(queue)),
       send_(std::move(send)),
       recv_(std::move(recv)),
+      max_rows_(std::max<int64_t>(max_rows, 1)),
       train_(
           graphs.train, kernels, queue_,
           [this](const auto& n, const auto& d) { return memory(n, d); }, std::move(all_reduce)),
       eval_(graphs.eval, kernels, queue_,
-            [this](const auto& n, const auto& d) { return memory(n, d); }),
+            [this](const auto& n, const auto& d) { return eval_memory(n, d); }),
       update_(graphs.update, kernels, queue_,
-              [this](const auto& n, const auto& d) { return memory(n, d); }) {
-  const auto rows = static_cast<size_t>(std::max<int64_t>(max_rows, 1));
+              [this](const auto& n, const auto& d) { return memory(n, d); }),
+      forward_(graphs.forward, kernels, queue_,
+               [this](const auto& n, const auto& d) { return forward_memory(n, d); }) {
+  const auto rows = static_cast<size_t>(max_rows_);
+  const auto bytes_of_sample = [](const Graph& graph, ValueId value) {
+    const TensorDesc& desc = graph.desc(value);
+    return TensorDesc{desc.dtype, desc.shape.with_batch(1)}.size_bytes();
+  };
   for (const Graph::Place& place : graphs.train.externals()) {
-    if (place.name != step_names::kX) continue;
-    row_bytes_ =
-        TensorDesc{DType::kF32, graphs.train.desc(place.value).shape.with_batch(1)}.size_bytes();
+    if (place.name == step_names::kX) row_bytes_ = bytes_of_sample(graphs.train, place.value);
+    if (place.name == step_names::kLabels)
+      label_bytes_ = bytes_of_sample(graphs.train, place.value);
+  }
+  for (const Graph::Place& place : graphs.forward.outputs()) {
+    if (place.name == step_names::kOutput)
+      output_floats_ = bytes_of_sample(graphs.forward, place.value) / sizeof(float);
   }
   x_ = queue_->allocate(rows * row_bytes_, "the input batch");
-  labels_ = queue_->allocate(rows * sizeof(int32_t), "the labels");
+  labels_ = queue_->allocate(rows * label_bytes_, "the labels");
+  eval_sums_ = queue_->allocate(arena_bytes(graphs.eval_sums), "the evaluation's sums");
+  write_constants();
   random_ = queue_->allocate(8 * sizeof(int32_t), "the random state");
   hyper_ = queue_->allocate(8 * sizeof(float), "the hyper-parameters");
   parameters_ = queue_->allocate(arena_bytes(graphs.parameters), "the parameters");
@@ -77,9 +90,21 @@ void Replica::clear_gradients() {
   });
 }
 
+void Replica::write_constants() {
+  for (const Constants::Entry& entry : graphs_.constants.entries()) {
+    constants_.emplace_back(entry.name, queue_->allocate(entry.bytes.size(), entry.name));
+    with_cl_errors("writing " + entry.name, [&] {
+      queue_->cl().enqueueWriteBuffer(constants_.back().second->buffer(), CL_TRUE, 0,
+                                      entry.bytes.size(), entry.bytes.data());
+    });
+  }
+}
+
 void Replica::warm_up(int64_t rows) {
-  with_cl_errors("clearing the labels", [&] {
-    queue_->cl().enqueueFillBuffer(labels_->buffer(), cl_int{0}, 0, labels_->size_bytes());
+  // Zero is a class, a token, and a number.
+  with_cl_errors("clearing the batch", [&] {
+    for (const auto& storage : {x_, labels_})
+      queue_->cl().enqueueFillBuffer(storage->buffer(), cl_int{0}, 0, storage->size_bytes());
   });
   const std::vector<float> parameters = read_parameters();
   std::vector<std::vector<float>> states;
@@ -109,6 +134,9 @@ cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc) {
   for (const auto& [known, storage] : states_) {
     if (name == known) return storage->buffer();
   }
+  for (const auto& [known, storage] : constants_) {
+    if (name == known) return storage->buffer();
+  }
   return with_cl_errors("placing " + name, [&] {
     // Whole: sub-buffers that overlap without being equal crash NVIDIA's driver (580).
     if (name == step_names::kGradients) return recv_;
@@ -132,17 +160,37 @@ cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc) {
   });
 }
 
+// The evaluation's sums lie in their own arena; all else it shares with training.
+cl::Buffer Replica::eval_memory(const std::string& name, const TensorDesc& desc) {
+  for (const ArenaLayout::Entry& entry : graphs_.eval_sums.entries()) {
+    if (entry.name != name) continue;
+    return with_cl_errors("placing " + name, [&] {
+      return slice(eval_sums_->buffer(), entry.offset, desc.size_bytes());
+    });
+  }
+  return memory(name, desc);
+}
+
+cl::Buffer Replica::forward_memory(const std::string& name, const TensorDesc& desc) {
+  if (name != step_names::kOutput) return memory(name, desc);
+  if (output_ == nullptr) {
+    output_ = queue_->allocate(static_cast<size_t>(max_rows_) * output_floats_ * sizeof(float),
+                               "the model's output");
+  }
+  return output_->buffer();
+}
+
 void Replica::write(const cl::Buffer& buffer, const void* bytes, size_t size, const char* what) {
   with_cl_errors(std::string("writing ") + what,
                  [&] { queue_->cl().enqueueWriteBuffer(buffer, CL_FALSE, 0, size, bytes); });
   queue_->enqueued(1);
 }
 
-cl::Event Replica::stage(const float* x, const int32_t* labels, int64_t rows) {
+cl::Event Replica::stage(const void* x, const void* labels, int64_t rows) {
   if (rows > 0) {
     const auto n = static_cast<size_t>(rows);
     write(x_->buffer(), x, n * row_bytes_, "the input batch");
-    write(labels_->buffer(), labels, n * sizeof(int32_t), "the labels");
+    if (labels != nullptr) write(labels_->buffer(), labels, n * label_bytes_, "the labels");
   }
   return marker();
 }
@@ -172,6 +220,19 @@ void Replica::commit_statistics() {
   });
 }
 
+void Replica::forward(int64_t rows) { forward_.run(rows); }
+
+std::vector<float> Replica::read_output(int64_t rows) {
+  std::vector<float> out(static_cast<size_t>(rows) * output_floats_);
+  with_cl_errors("reading the output", [&] {
+    if (!out.empty()) {
+      queue_->cl().enqueueReadBuffer(output_->buffer(), CL_TRUE, 0, out.size() * sizeof(float),
+                                     out.data());
+    }
+  });
+  return out;
+}
+
 void Replica::update(int64_t step, double lr) {
   commit_statistics();
   const std::array<float, 8> values = optimizer_.hyper(step, lr);
@@ -189,6 +250,16 @@ cl::Event Replica::read_sums(float* out, bool reduced) {
     queue_->cl().enqueueReadBuffer(reduced ? recv_ : send_, CL_FALSE, 0,
                                    static_cast<size_t>(graphs_.sums_floats) * sizeof(float), out,
                                    nullptr, &event);
+    queue_->cl().flush();
+    return event;
+  });
+}
+
+cl::Event Replica::read_eval_sums(float* out) {
+  return with_cl_errors("reading the evaluation's sums", [&] {
+    cl::Event event;
+    queue_->cl().enqueueReadBuffer(eval_sums_->buffer(), CL_FALSE, 0,
+                                   arena_bytes(graphs_.eval_sums), out, nullptr, &event);
     queue_->cl().flush();
     return event;
   });

@@ -42,20 +42,31 @@ class Replica {
   // parameters and state stay as they are.
   void warm_up(int64_t rows);
 
-  // Copies a shard to the device; x and labels must stay valid until the returned event.
-  cl::Event stage(const float* x, const int32_t* labels, int64_t rows);
+  // Copies a shard to the device: `rows` samples of input_bytes() and label_bytes(). x and labels
+  // must stay valid until the returned event; without labels (null) only forward() makes sense.
+  cl::Event stage(const void* x, const void* labels, int64_t rows);
+  // What one sample takes on the device.
+  size_t input_bytes() const { return row_bytes_; }
+  size_t label_bytes() const { return label_bytes_; }
   // Sums and gradients of the staged shard into `send`.
   void forward_backward(int64_t rows, const StepRandom& random);
-  // Sums only.
+  // The evaluation's sums only; read_eval_sums fetches them.
   void evaluate(int64_t rows);
   // Makes the statistics that forward_backward computed the ones that are used. `update` does it;
   // several passes before one update need it between them.
   void commit_statistics();
+  // The model's output for the staged rows, as in evaluation; read_output fetches it, row by row
+  // (output_floats() each). Waits for the device.
+  void forward(int64_t rows);
+  std::vector<float> read_output(int64_t rows);
+  size_t output_floats() const { return output_floats_; }
   // One optimiser step with the gradients in `recv`. `step` counts from 1.
   void update(int64_t step, double lr);
   // Starts copying the sums to `out`, graphs().sums_floats floats as the gradient arena holds them:
   // those of all replicas (`reduced`, from recv) or this one's (from send). Valid after the event.
   cl::Event read_sums(float* out, bool reduced);
+  // Starts copying the evaluation's sums to `out`, as laid out by graphs().eval_sums.
+  cl::Event read_eval_sums(float* out);
   // An event after everything enqueued so far; flushes.
   cl::Event marker();
 
@@ -80,6 +91,9 @@ class Replica {
 
  private:
   cl::Buffer memory(const std::string& name, const TensorDesc& desc);
+  cl::Buffer eval_memory(const std::string& name, const TensorDesc& desc);
+  cl::Buffer forward_memory(const std::string& name, const TensorDesc& desc);
+  void write_constants();
   void clear_gradients();
   void write_random(const StepRandom& random);
   void write(const cl::Buffer& buffer, const void* bytes, size_t size, const char* what);
@@ -91,10 +105,14 @@ class Replica {
   const Optimizer optimizer_;
   std::shared_ptr<Queue> queue_;
   cl::Buffer send_, recv_;
+  int64_t max_rows_;
   size_t row_bytes_ = 0;  // of one sample on the device
+  size_t label_bytes_ = 0, output_floats_ = 0;
   std::shared_ptr<Storage> x_, labels_, random_, hyper_, parameters_, statistics_, next_statistics_;
   std::vector<std::pair<std::string, std::shared_ptr<Storage>>> states_;
-  CompiledGraph train_, eval_, update_;
+  std::shared_ptr<Storage> eval_sums_, output_;  // output_: made by the first forward()
+  std::vector<std::pair<std::string, std::shared_ptr<Storage>>> constants_;
+  CompiledGraph train_, eval_, update_, forward_;
 };
 
 }  // namespace netcl
