@@ -1,8 +1,8 @@
 #include "apps/netcl_app/config.h"
 
-#include <optional>
 #include <utility>
 
+#include "apps/netcl_app/data_section.h"
 #include "core/base/text.h"
 
 namespace netcl::app {
@@ -13,115 +13,6 @@ namespace fs = std::filesystem;
 constexpr int64_t kMaxCount = int64_t{1} << 31;
 // JSON numbers are doubles in most readers: a seed above 2^53 would not survive them.
 constexpr int64_t kMaxSeed = int64_t{1} << 53;
-
-// Resolves the paths of the data section.
-class PathResolver {
- public:
-  PathResolver(const ConfigView& data, fs::path folder) : folder_(std::move(folder)) {
-    const auto dir = data.find("dir");
-    if (!dir) return;
-    dir_ = absolute(*dir, dir->from_override() ? fs::current_path() : folder_);
-  }
-
-  std::string resolve(const ConfigView& value) const {
-    if (dir_) return absolute(value, *dir_).string();
-    return absolute(value, value.from_override() ? fs::current_path() : folder_).string();
-  }
-
-  std::string optional(const ConfigView& data, const std::string& key) const {
-    const auto value = data.find(key);
-    return value ? resolve(*value) : std::string();
-  }
-
- private:
-  static fs::path absolute(const ConfigView& value, const fs::path& base) {
-    const std::string text = value.as_text();
-    if (text.empty()) value.reject("expected a path, found \"\"");
-    return (base / text).lexically_normal();
-  }
-
-  fs::path folder_;
-  std::optional<fs::path> dir_;
-};
-
-void parse_table_keys(const ConfigView& view, DataConfig& data) {
-  data.delimiter = data.format == DataFormat::kTsv ? '\t' : ',';
-  if (const auto label = view.find("label")) {
-    if (label->is_text()) {
-      data.label_name = label->as_text();
-      if (data.label_name.empty()) label->reject("expected a column's name or number, found \"\"");
-    } else if (label->is_integer()) {
-      data.label = label->as_integer(-kMaxCount, kMaxCount);
-    } else {
-      label->reject(
-          "expected a column's number (0 is the first, -1 the last) or its name in the "
-          "header, found " +
-          describe_json(label->json()));
-    }
-  }
-  const std::string header = view.text_or("header", "auto", {"auto", "yes", "no"});
-  data.header = header == "yes"  ? HeaderMode::kYes
-                : header == "no" ? HeaderMode::kNo
-                                 : HeaderMode::kAuto;
-  if (const auto delimiter = view.find("delimiter")) {
-    const std::string text = delimiter->as_text();
-    if (text.size() != 1 || text == "\"" || text == "\n" || text == "\r") {
-      delimiter->reject("expected one character (not a quote or line end), found " +
-                        describe_json(delimiter->json()));
-    }
-    data.delimiter = text[0];
-  }
-}
-
-void parse_split(const ConfigView& view, DataConfig& data) {
-  const auto split = view.find("split");
-  if (!split) return;
-  if (split->size() != 2) {
-    split->reject(str_cat("expected two parts, [train, test], found ", split->size()));
-  }
-  const double train = (*split)[0].as_number(0.0, 1.0);
-  const double test = (*split)[1].as_number(0.0, 1.0);
-  if (train <= 0.0) (*split)[0].reject("the training part is 0; expected more than 0");
-  if (train + test > 1.0 + 1e-9) {
-    split->reject(str_cat("the parts add up to ", train + test, "; expected at most 1"));
-  }
-  if (!data.test.empty()) {
-    split->reject_key("give either a test file (data.test) or data.split, not both");
-  }
-  data.split = {train, test};
-}
-
-DataConfig parse_data(const ConfigView& view, const fs::path& folder, uint64_t seed) {
-  DataConfig data;
-  const std::string format = view.text("format", {"csv", "tsv", "idx"});
-  const PathResolver paths(view, folder);
-  data.format = format == "csv"   ? DataFormat::kCsv
-                : format == "tsv" ? DataFormat::kTsv
-                                  : DataFormat::kIdx;
-  std::vector<std::string> known = {"format", "dir", "train", "test", "scale", "split"};
-  if (data.format == DataFormat::kIdx) {
-    known.insert(known.end(), {"train_labels", "test_labels"});
-  } else {
-    known.insert(known.end(), {"label", "header", "delimiter"});
-  }
-  view.check_keys(known);
-  data.train = paths.resolve(view.at("train"));
-  data.test = paths.optional(view, "test");
-  data.scale = view.number_or("scale", 1.0);
-  if (data.scale == 0.0) view.at("scale").reject("0 would turn every feature into 0");
-  if (data.format == DataFormat::kIdx) {
-    data.train_labels = paths.resolve(view.at("train_labels"));
-    data.test_labels = paths.optional(view, "test_labels");
-    if (data.test.empty() != data.test_labels.empty()) {
-      view.reject("\"test\" and \"test_labels\" belong together; only one of them is given");
-    }
-  } else {
-    parse_table_keys(view, data);
-  }
-  parse_split(view, data);
-  data.seed = seed;
-  return data;
-}
 
 InitFrom parse_init_from(const ConfigView& view, const fs::path& folder) {
   InitFrom out;
@@ -152,34 +43,13 @@ std::vector<int64_t> parse_model(const ConfigView& model) {
   return dims;
 }
 
-const char* format_name(DataFormat format) {
-  return format == DataFormat::kCsv ? "csv" : format == DataFormat::kTsv ? "tsv" : "idx";
-}
-
-Json resolved_data(const DataConfig& data) {
-  Json out = {{"format", format_name(data.format)}, {"train", data.train}};
-  if (data.format == DataFormat::kIdx) out["train_labels"] = data.train_labels;
-  if (!data.test.empty()) out["test"] = data.test;
-  if (!data.test_labels.empty()) out["test_labels"] = data.test_labels;
-  if (data.format != DataFormat::kIdx) {
-    out["label"] = data.label_name.empty() ? Json(data.label) : Json(data.label_name);
-    out["header"] = data.header == HeaderMode::kYes  ? "yes"
-                    : data.header == HeaderMode::kNo ? "no"
-                                                     : "auto";
-    out["delimiter"] = std::string(1, data.delimiter);
-  }
-  out["scale"] = data.scale;
-  if (data.split) out["split"] = {data.split->first, data.split->second};
-  return out;
-}
-
 }  // namespace
 
 Json TrainConfig::resolved() const {
   Json out;
   out["model"] = model.json();
   out["data"] = resolved_data(data);
-  out["loss"] = loss;
+  out["loss"] = resolved_loss(loss);
   out["metrics"] = metrics;
   out["optimizer"] = resolved_optimizer(optimizer);
   out["schedule"] = resolved_schedule(schedule);
@@ -205,14 +75,10 @@ TrainConfig parse_train_config(const std::shared_ptr<const JsonDoc>& doc, const 
   config.name = fs::path(doc->name()).stem().string();
   config.input = parse_model(config.model);
   config.seed = static_cast<uint64_t>(root.integer_or("seed", 0, 0, kMaxSeed));
-  config.data = parse_data(root.object("data"), fs::absolute(folder), config.seed);
-  config.loss = root.text_or("loss", "cross_entropy", {"cross_entropy"});
-  if (const auto metrics = root.find("metrics")) {
-    config.metrics.clear();
-    for (size_t i = 0; i < metrics->size(); ++i) {
-      config.metrics.push_back((*metrics)[i].as_text({"accuracy"}));
-    }
-  }
+  config.data = parse_data(root.object("data"), fs::absolute(folder), config.seed, config.input);
+  if (const auto loss = root.find("loss")) config.loss = parse_loss(*loss);
+  const auto metrics = root.find("metrics");
+  config.metrics = metrics ? parse_metrics(*metrics) : usual_metrics(config.loss);
   if (const auto view = root.find("optimizer")) config.optimizer = parse_optimizer(*view);
   if (const auto view = root.find("ema")) parse_ema(view->as_object(), config.optimizer);
   if (const auto view = root.find("schedule"))

@@ -4,9 +4,12 @@
 //   {"model": {"input": [64], "layers": [{"type": "linear", "out": 10}]},
 //    "data": {"format": "csv", "train": "digits.csv.gz", "split": [0.8, 0.2]}}
 //
-// Defaults: loss "cross_entropy", metrics ["accuracy"], optimizer {"type": "sgd", "lr": 0.01},
-// schedule {"type": "constant"}, batch_size 32, accumulate 1, epochs 1, seed 0; optimizer and
-// schedule: see optim_config.h. Data: scale 1, label -1, header "auto", delimiter ',' (tsv: a tab).
+// Defaults: loss "cross_entropy", metrics ["accuracy"] (mse and mae for losses of numbers),
+// optimizer
+// {"type": "sgd", "lr": 0.01}, schedule {"type": "constant"}, batch_size 32, accumulate 1, epochs
+// 1, seed 0; optimizer and schedule: see optim_config.h. Data: scale 1, label -1, header "auto",
+// delimiter ',' (tsv: a tab); text: unit "character", context 128, stride the context (1 with
+// samples_per_epoch).
 #ifndef NETCL_APPS_NETCL_APP_CONFIG_H_
 #define NETCL_APPS_NETCL_APP_CONFIG_H_
 
@@ -17,6 +20,7 @@
 #include <vector>
 
 #include "apps/netcl_app/formats/data_config.h"
+#include "apps/netcl_app/loss_section.h"
 #include "apps/netcl_app/optim_config.h"
 #include "core/base/json_doc.h"
 
@@ -29,7 +33,7 @@ struct TrainConfig {
   ConfigView model;            // {"input": [...], "layers": [...]}, with places for later checks
   std::vector<int64_t> input;  // model.input: shape of one sample
   DataConfig data;
-  std::string loss = "cross_entropy";
+  LossConfig loss;
   std::vector<std::string> metrics = {"accuracy"};
   Optimizer optimizer;
   ScheduleConfig schedule;

@@ -11,6 +11,7 @@
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/init_from.h"
 #include "apps/netcl_app/job.h"
+#include "apps/netcl_app/metric_values.h"
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/open_device.h"
 #include "core/base/environment.h"
@@ -52,13 +53,6 @@ void keep_to_own_cores(const Job& job) {
   ::sched_setaffinity(0, sizeof(mine), &mine);
 }
 
-Json metrics_of(const Sums& sums) {
-  Json out;
-  out["loss"] = sums.loss();
-  if (sums.has_accuracy()) out["accuracy"] = sums.accuracy();
-  return out;
-}
-
 Json plateau_json(const Plateau& plateau) {
   Json out = {{"factor", plateau.factor},
               {"bad_epochs", plateau.bad_epochs},
@@ -91,7 +85,8 @@ class Worker {
         kernels_(plugins_, job_.pins),
         layers_(plugins_),
         optimizer_(optimizer_of(config_)),
-        graphs_(build_step_graphs(step_spec_of(config_, optimizer_), layers_)) {
+        graphs_(
+            build_step_graphs(step_spec_of(config_, optimizer_, DataShape::of(train_)), layers_)) {
     device_.programs().set_progress([this] { segment_->tick(job_.rank); });
     if (job_.has_test) test_.emplace(Dataset::attach(WorkerFds::kTest));
   }
@@ -128,9 +123,13 @@ class Worker {
   }
 
   int64_t max_rows() const {
-    const int64_t rows = std::min(config_.batch_size,
-                                  std::max(train_.num_samples(), test_ ? test_->num_samples() : 0));
+    const int64_t rows = std::min(
+        config_.batch_size, std::max(train_.epoch_samples(), test_ ? test_->num_samples() : 0));
     return (rows + config_.accumulate - 1) / config_.accumulate;  // of a pass
+  }
+
+  Json metrics_of(const Sums& sums) const {
+    return metric_values(sums, config_.metrics, train_.class_names());
   }
 
   void open_group() {
@@ -253,19 +252,24 @@ class Worker {
     send(message);
   }
 
-  // `best` follows the test accuracy, or the test loss, or without a test set the training loss.
+  // `best` follows the test accuracy (but not where perplexity was asked for), or the test loss, or
+  // without a test set the training loss.
   void write_checkpoints(const EpochReport& report) {
     const Sums& judged = report.test ? *report.test : report.train;
-    const double score = report.test && judged.has_accuracy() ? judged.accuracy() : -judged.loss();
+    const std::vector<std::string>& asked = config_.metrics;
+    const bool by_loss = std::find(asked.begin(), asked.end(), "perplexity") != asked.end();
+    const double score =
+        report.test && judged.has_accuracy() && !by_loss ? judged.accuracy() : -judged.loss();
     const bool is_best = report.complete && score > best_;
     if (is_best) best_ = score;
     Json state = {{"config", job_.config},
                   {"step", report.step},
                   {"epoch", report.epoch + (report.complete ? 1 : 0)},
-                  {"samples", train_.num_samples()}};
+                  {"samples", train_.epoch_samples()},
+                  {"data_set", DataShape::of(train_).json()}};
     if (std::isfinite(best_)) state["best"] = best_;
     state["train"] = metrics_of(report.train);
-    if (report.test) state["test"] = metrics_of(*report.test);
+    if (report.test) state["test"] = scalar_metrics(metrics_of(*report.test));
     if (config_.schedule.schedule.type == Schedule::Type::kPlateau) {
       state["plateau"] = plateau_json(report.plateau);
       if (!report.complete) state["epoch_sums"] = report.whole.values;
@@ -286,7 +290,8 @@ class Worker {
 
   void ready(const Trainer& trainer) {
     const ShardPlan plan(job_.shard, job_.n_ranks);
-    const int64_t rows = plan.counts(std::min(config_.batch_size, train_.num_samples()))[job_.rank];
+    const int64_t rows =
+        plan.counts(std::min(config_.batch_size, train_.epoch_samples()))[job_.rank];
     send({{"type", "ready"},
           {"launches_per_step", replica_->launches_per_step(rows)},
           {"workspace_bytes", replica_->train_graph().workspace_bytes()},

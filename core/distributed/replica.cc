@@ -42,24 +42,37 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
       queue_(std::move(queue)),
       send_(std::move(send)),
       recv_(std::move(recv)),
+      max_rows_(std::max<int64_t>(max_rows, 1)),
       train_(
           graphs.train, kernels, queue_,
           [this](const auto& n, const auto& d) { return memory(n, d, false); },
           std::move(all_reduce)),
       eval_(graphs.eval, kernels, queue_,
-            [this](const auto& n, const auto& d) { return memory(n, d, true); }),
+            [this](const auto& n, const auto& d) { return eval_memory(n, d); }),
       update_(graphs.update, kernels, queue_,
               [this](const auto& n, const auto& d) { return memory(n, d, false); }),
       accumulate_(graphs.accumulate, kernels, queue_,
-                  [this](const auto& n, const auto& d) { return memory(n, d, false); }) {
-  const auto rows = static_cast<size_t>(std::max<int64_t>(max_rows, 1));
+                  [this](const auto& n, const auto& d) { return memory(n, d, false); }),
+      forward_(graphs.forward, kernels, queue_,
+               [this](const auto& n, const auto& d) { return forward_memory(n, d); }) {
+  const auto rows = static_cast<size_t>(max_rows_);
+  const auto bytes_of_sample = [](const Graph& graph, ValueId value) {
+    const TensorDesc& desc = graph.desc(value);
+    return TensorDesc{desc.dtype, desc.shape.with_batch(1)}.size_bytes();
+  };
   for (const Graph::Place& place : graphs.train.externals()) {
-    if (place.name != step_names::kX) continue;
-    row_bytes_ =
-        TensorDesc{DType::kF32, graphs.train.desc(place.value).shape.with_batch(1)}.size_bytes();
+    if (place.name == step_names::kX) row_bytes_ = bytes_of_sample(graphs.train, place.value);
+    if (place.name == step_names::kLabels)
+      label_bytes_ = bytes_of_sample(graphs.train, place.value);
+  }
+  for (const Graph::Place& place : graphs.forward.outputs()) {
+    if (place.name == step_names::kOutput)
+      output_floats_ = bytes_of_sample(graphs.forward, place.value) / sizeof(float);
   }
   x_ = queue_->allocate(rows * row_bytes_, "the input batch");
-  labels_ = queue_->allocate(rows * sizeof(int32_t), "the labels");
+  labels_ = queue_->allocate(rows * label_bytes_, "the labels");
+  eval_sums_ = queue_->allocate(arena_bytes(graphs.eval_sums), "the evaluation's sums");
+  write_constants();
   random_ = queue_->allocate(8 * sizeof(int32_t), "the random state");
   hyper_ = queue_->allocate(graphs.plan.groups.size() * kHyperBytes, "the hyper-parameters");
   blocks_ = table(graphs.plan.blocks, "the table of blocks");
@@ -101,9 +114,21 @@ std::shared_ptr<Storage> Replica::table(const std::vector<int32_t>& values, cons
   return out;
 }
 
+void Replica::write_constants() {
+  for (const Constants::Entry& entry : graphs_.constants.entries()) {
+    constants_.emplace_back(entry.name, queue_->allocate(entry.bytes.size(), entry.name));
+    with_cl_errors("writing " + entry.name, [&] {
+      queue_->cl().enqueueWriteBuffer(constants_.back().second->buffer(), CL_TRUE, 0,
+                                      entry.bytes.size(), entry.bytes.data());
+    });
+  }
+}
+
 void Replica::warm_up(int64_t rows) {
-  with_cl_errors("clearing the labels", [&] {
-    queue_->cl().enqueueFillBuffer(labels_->buffer(), cl_int{0}, 0, labels_->size_bytes());
+  // Zero is a class, a token, and a number.
+  with_cl_errors("clearing the batch", [&] {
+    for (const auto& storage : {x_, labels_})
+      queue_->cl().enqueueFillBuffer(storage->buffer(), cl_int{0}, 0, storage->size_bytes());
   });
   const std::vector<float> parameters = read_parameters();
   std::vector<std::vector<float>> states;
@@ -136,6 +161,9 @@ const Storage* Replica::whole_arena(const std::string& name) const {
   for (const auto& [known, storage] : states_) {
     if (name == known) return storage.get();
   }
+  for (const auto& [known, storage] : constants_) {
+    if (name == known) return storage.get();
+  }
   return nullptr;
 }
 
@@ -152,8 +180,7 @@ cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc, bool
     }
     const auto& sums = graphs_.sums;
     if (std::find(sums.begin(), sums.end(), name) != sums.end() || name.rfind("grad/", 0) == 0) {
-      return slice(evaluating ? send_ : part_, graphs_.gradients.find(name).offset,
-                   desc.size_bytes());
+      return slice(part_, graphs_.gradients.find(name).offset, desc.size_bytes());
     }
     const auto& statistics = graphs_.statistics;
     const bool next = name.rfind("next/", 0) == 0;
@@ -168,17 +195,37 @@ cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc, bool
   });
 }
 
+// The evaluation's sums lie in their own arena; all else it shares with training.
+cl::Buffer Replica::eval_memory(const std::string& name, const TensorDesc& desc) {
+  for (const ArenaLayout::Entry& entry : graphs_.eval_sums.entries()) {
+    if (entry.name != name) continue;
+    return with_cl_errors("placing " + name, [&] {
+      return slice(eval_sums_->buffer(), entry.offset, desc.size_bytes());
+    });
+  }
+  return memory(name, desc, true);
+}
+
+cl::Buffer Replica::forward_memory(const std::string& name, const TensorDesc& desc) {
+  if (name != step_names::kOutput) return memory(name, desc, true);
+  if (output_ == nullptr) {
+    output_ = queue_->allocate(static_cast<size_t>(max_rows_) * output_floats_ * sizeof(float),
+                               "the model's output");
+  }
+  return output_->buffer();
+}
+
 void Replica::write(const cl::Buffer& buffer, const void* bytes, size_t size, const char* what) {
   with_cl_errors(std::string("writing ") + what,
                  [&] { queue_->cl().enqueueWriteBuffer(buffer, CL_FALSE, 0, size, bytes); });
   queue_->enqueued(1);
 }
 
-cl::Event Replica::stage(const float* x, const int32_t* labels, int64_t rows) {
+cl::Event Replica::stage(const void* x, const void* labels, int64_t rows) {
   if (rows > 0) {
     const auto n = static_cast<size_t>(rows);
     write(x_->buffer(), x, n * row_bytes_, "the input batch");
-    write(labels_->buffer(), labels, n * sizeof(int32_t), "the labels");
+    if (labels != nullptr) write(labels_->buffer(), labels, n * label_bytes_, "the labels");
   }
   return marker();
 }
@@ -206,6 +253,19 @@ void Replica::commit_statistics() {
     queue_->cl().enqueueCopyBuffer(next_statistics_->buffer(), statistics_->buffer(), 0, 0,
                                    arena_bytes(graphs_.statistic_values));
   });
+}
+
+void Replica::forward(int64_t rows) { forward_.run(rows); }
+
+std::vector<float> Replica::read_output(int64_t rows) {
+  std::vector<float> out(static_cast<size_t>(rows) * output_floats_);
+  with_cl_errors("reading the output", [&] {
+    if (!out.empty()) {
+      queue_->cl().enqueueReadBuffer(output_->buffer(), CL_TRUE, 0, out.size() * sizeof(float),
+                                     out.data());
+    }
+  });
+  return out;
 }
 
 void Replica::accumulate(bool first) {
@@ -257,6 +317,16 @@ cl::Event Replica::read_sums(float* out, bool reduced) {
       queue_->cl().enqueueReadBuffer(norm_->buffer(), CL_FALSE, 0, sizeof(float),
                                      out + graphs_.sums_floats, nullptr, &event);
     }
+    queue_->cl().flush();
+    return event;
+  });
+}
+
+cl::Event Replica::read_eval_sums(float* out) {
+  return with_cl_errors("reading the evaluation's sums", [&] {
+    cl::Event event;
+    queue_->cl().enqueueReadBuffer(eval_sums_->buffer(), CL_FALSE, 0,
+                                   arena_bytes(graphs_.eval_sums), out, nullptr, &event);
     queue_->cl().flush();
     return event;
   });

@@ -43,18 +43,28 @@ class Replica {
   // parameters and state stay as they are.
   void warm_up(int64_t rows);
 
-  // Copies a shard to the device; x and labels must stay valid until the returned event.
-  cl::Event stage(const float* x, const int32_t* labels, int64_t rows);
+  // Copies a shard to the device: `rows` samples of input_bytes() and label_bytes(). x and labels
+  // must stay valid until the returned event; without labels (null) only forward() makes sense.
+  cl::Event stage(const void* x, const void* labels, int64_t rows);
+  // What one sample takes on the device.
+  size_t input_bytes() const { return row_bytes_; }
+  size_t label_bytes() const { return label_bytes_; }
   // Sums and gradients of the staged rows into `send`, or, if the replica accumulates, into a part
   // that accumulate() takes from there.
   void forward_backward(int64_t rows, const StepRandom& random);
   // Adds the part to `send`, or begins with it; the statistics of the pass count from then on.
   void accumulate(bool first);
-  // Sums only, into `send`; with the average of the parameters where the optimiser says so.
+  // The evaluation's sums only, with the average of the parameters where the optimiser says so;
+  // read_eval_sums fetches them.
   void evaluate(int64_t rows);
   // Makes the statistics that forward_backward computed the ones that are used. `update` does it;
   // several passes before one update need it between them.
   void commit_statistics();
+  // The model's output for the staged rows, as in evaluation; read_output fetches it, row by row
+  // (output_floats() each). Waits for the device.
+  void forward(int64_t rows);
+  std::vector<float> read_output(int64_t rows);
+  size_t output_floats() const { return output_floats_; }
   // One optimiser step with the gradients in `recv`. `step` counts from 1.
   void update(int64_t step, double lr);
   // Starts copying the sums to `out`, graphs().sums_floats floats as the gradient arena holds them:
@@ -64,6 +74,8 @@ class Replica {
   size_t sums_size() const;
   bool measures_norm() const { return norm_ != nullptr; }
   cl::Event read_sums(float* out, bool reduced);
+  // Starts copying the evaluation's sums to `out`, as laid out by graphs().eval_sums.
+  cl::Event read_eval_sums(float* out);
   // An event after everything enqueued so far; flushes.
   cl::Event marker();
 
@@ -95,6 +107,9 @@ class Replica {
   std::shared_ptr<Storage> table(const std::vector<int32_t>& values, const char* what);
   const Storage* whole_arena(const std::string& name) const;
   void write_hyper(int64_t step, double lr);
+  cl::Buffer eval_memory(const std::string& name, const TensorDesc& desc);
+  cl::Buffer forward_memory(const std::string& name, const TensorDesc& desc);
+  void write_constants();
   void clear_gradients();
   void write_random(const StepRandom& random);
   void write(const cl::Buffer& buffer, const void* bytes, size_t size, const char* what);
@@ -106,12 +121,16 @@ class Replica {
   const Optimizer optimizer_;
   std::shared_ptr<Queue> queue_;
   cl::Buffer send_, recv_, part_;  // part_: send_ unless the replica accumulates
-  size_t row_bytes_ = 0;           // of one sample on the device
+  int64_t max_rows_;
+  size_t row_bytes_ = 0;  // of one sample on the device
+  size_t label_bytes_ = 0, output_floats_ = 0;
   std::shared_ptr<Storage> x_, labels_, random_, hyper_, parameters_, statistics_, next_statistics_;
   std::shared_ptr<Storage> blocks_, slots_, norm_, part_storage_, average_;
   std::vector<std::array<float, 16>> hyper_values_;  // as the device has them; empty: unknown
   std::vector<std::pair<std::string, std::shared_ptr<Storage>>> states_;
-  CompiledGraph train_, eval_, update_, accumulate_;
+  std::shared_ptr<Storage> eval_sums_, output_;  // output_: made by the first forward()
+  std::vector<std::pair<std::string, std::shared_ptr<Storage>>> constants_;
+  CompiledGraph train_, eval_, update_, accumulate_, forward_;
 };
 
 }  // namespace netcl

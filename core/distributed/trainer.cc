@@ -24,6 +24,7 @@ void wait(const cl::Event& event) {
 
 // "sample 17 of the training data holds nan at value 3", or "" if all samples are finite.
 std::string first_bad_sample(const Dataset& data, const std::vector<int64_t>& indices) {
+  if (data.input_dtype() != DType::kF32) return "";
   std::vector<float> x(static_cast<size_t>(data.sample_elements()));
   for (const int64_t index : indices) {
     data.read_sample(index, x.data());
@@ -64,10 +65,15 @@ double Sums::loss() const {
   return values.at(step_names::kLoss) / denominator->second;
 }
 
-bool Sums::has_accuracy() const { return values.count(step_names::kCorrect) > 0; }
+bool Sums::has_accuracy() const { return values.count(metric_sums::kCorrect) > 0; }
+
+double Sums::count() const {
+  const auto counted = values.find(metric_sums::kCount);
+  return counted != values.end() ? counted->second : values.at(step_names::kDenominator);
+}
 
 double Sums::accuracy() const {
-  return has_accuracy() ? values.at(step_names::kCorrect) / values.at(step_names::kDenominator) : 0;
+  return has_accuracy() ? values.at(metric_sums::kCorrect) / count() : 0;
 }
 
 Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPlan plan,
@@ -79,40 +85,41 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
       train_(train),
       test_(test),
       hooks_(std::move(hooks)),
-      batches_(train.num_samples(), options_.batch_size, options_.seed, true),
+      batches_(train.num_samples(), options_.batch_size, options_.seed, true, train.draws()),
       max_rows_(std::min(options_.batch_size,
-                         std::max(train.num_samples(), test ? test->num_samples() : 0))),
+                         std::max(train.epoch_samples(), test ? test->num_samples() : 0))),
       carried_(options_.epoch_so_far),
       plateau_(options_.plateau),
       step_(options_.first_step) {
   const Device& device = replica_.queue().device();
-  const size_t row_floats =
-      static_cast<size_t>(train_.sample_elements()) + 1;  // one more for the label
+  const size_t row_bytes = train_.input_bytes() + train_.label_bytes();
   for (size_t i = 0; i < kSlots; ++i) {
     staging_.push_back(std::make_unique<PinnedBuffer>(
-        device, replica_.queue().cl(), static_cast<size_t>(max_rows_) * row_floats * sizeof(float),
-        "batches"));
+        device, replica_.queue().cl(), static_cast<size_t>(max_rows_) * row_bytes, "batches"));
   }
   const size_t sums_bytes = replica_.sums_size() * sizeof(float);
   sums_ring_ = std::make_unique<PinnedBuffer>(device, replica_.queue().cl(),
                                               sums_bytes * (kInFlight + 1), "sums");
+  eval_sums_ = std::make_unique<PinnedBuffer>(
+      device, replica_.queue().cl(),
+      static_cast<size_t>(replica_.graphs().eval_sums.num_floats()) * sizeof(float), "sums");
 }
 
 std::vector<BatchSlot> Trainer::slots() const {
   std::vector<BatchSlot> out;
   for (const auto& buffer : staging_) {
-    float* x = floats(*buffer);
     BatchSlot slot;
-    slot.x = x;
-    slot.labels = reinterpret_cast<int32_t*>(x + max_rows_ * train_.sample_elements());
+    slot.x = buffer->data();
+    slot.labels =
+        static_cast<char*>(buffer->data()) + static_cast<size_t>(max_rows_) * train_.input_bytes();
     out.push_back(slot);
   }
   return out;
 }
 
 std::vector<int64_t> Trainer::batch_sizes() const {
-  const int64_t full = std::min(options_.batch_size, train_.num_samples());
-  const int64_t rest = train_.num_samples() % full;
+  const int64_t full = std::min(options_.batch_size, train_.epoch_samples());
+  const int64_t rest = train_.epoch_samples() % full;
   return rest == 0 ? std::vector<int64_t>{full} : std::vector<int64_t>{full, rest};
 }
 
@@ -427,32 +434,69 @@ void Trainer::merge_statistics() {
   replica_.write_statistics(group_.sums->add_up(arena, "statistics"));
 }
 
-std::optional<Sums> Trainer::add_over_ranks(const Sums& mine, bool stopped) {
-  if (group_.bootstrap == nullptr) return stopped ? std::nullopt : std::make_optional(mine);
-  const std::vector<std::string>& names = replica_.graphs().sums;
-  const size_t width = names.size() + 1;  // and whether the rank has stopped
-  std::vector<double> values, all(width * group_.n_ranks);
-  for (const std::string& name : names) values.push_back(mine.values.at(name));
-  values.push_back(stopped ? 1 : 0);
-  group_.bootstrap->exchange(values.data(), values.size() * sizeof(double), all.data());
-  for (size_t r = 0; r < group_.n_ranks; ++r) {
-    if (all[r * width + names.size()] != 0) return std::nullopt;
+// Adds in rank order, so that every rank gets the same bits.
+std::vector<double> Trainer::add_values(const std::vector<double>& mine) {
+  const size_t width = mine.size(), ranks = group_.n_ranks;
+  std::vector<double> all(width * ranks);
+  if (width * sizeof(double) <= kExchangeBytes) {
+    group_.bootstrap->exchange(mine.data(), width * sizeof(double), all.data());
+  } else {
+    if (shared_sums_ == nullptr) {
+      shared_sums_ = static_cast<double*>(
+          group_.bootstrap->shared_memory(static_cast<uint64_t>(all.size() * sizeof(double))));
+    }
+    std::copy(mine.begin(), mine.end(), shared_sums_ + group_.rank * width);
+    std::vector<uint8_t> marks(ranks);
+    const uint8_t mark = 1;
+    group_.bootstrap->exchange(&mark, 1, marks.data());  // all have written
+    std::copy(shared_sums_, shared_sums_ + all.size(), all.begin());
+    group_.bootstrap->exchange(&mark, 1, marks.data());  // all have read
   }
-  Sums out;
-  for (size_t i = 0; i < names.size(); ++i) {
-    double sum = 0;
-    for (size_t r = 0; r < group_.n_ranks; ++r) sum += all[r * width + i];
-    out.values[names[i]] = sum;
+  std::vector<double> out(width, 0.0);
+  for (size_t r = 0; r < ranks; ++r) {
+    for (size_t i = 0; i < width; ++i) out[i] += all[r * width + i];
   }
   return out;
 }
 
+std::optional<Sums> Trainer::add_over_ranks(const Sums& mine, bool stopped) {
+  if (group_.bootstrap == nullptr) return stopped ? std::nullopt : std::make_optional(mine);
+  std::vector<double> values = {stopped ? 1.0 : 0.0};
+  for (const auto& [name, value] : mine.values) values.push_back(value);
+  for (const auto& [name, matrix] : mine.matrices)
+    values.insert(values.end(), matrix.begin(), matrix.end());
+  values = add_values(values);
+  if (values[0] != 0) return std::nullopt;
+  Sums out = mine;
+  auto next = values.begin() + 1;
+  for (auto& [name, value] : out.values) value = *next++;
+  for (auto& [name, matrix] : out.matrices) {
+    for (double& value : matrix) value = *next++;
+  }
+  return out;
+}
+
+void Trainer::add_eval_sums(Sums& total) const {
+  for (const ArenaLayout::Entry& entry : replica_.graphs().eval_sums.entries()) {
+    const float* sums = floats(*eval_sums_) + entry.offset;
+    if (entry.desc.shape.rank() == 0) {
+      total.values[entry.name] += static_cast<double>(*sums);
+      continue;
+    }
+    std::vector<double>& matrix = total.matrices[entry.name];
+    for (size_t i = 0; i < matrix.size(); ++i) matrix[i] += static_cast<double>(sums[i]);
+  }
+}
+
 std::optional<Sums> Trainer::evaluate(const Dataset& data) {
   const IndexRange mine = shard_slice(plan_.counts(data.num_samples()), group_.rank);
-  const StepGraphs& graphs = replica_.graphs();
   const BatchSlot slot = slots()[0];
   Sums total;
-  for (const std::string& name : graphs.sums) total.values[name] = 0;
+  for (const ArenaLayout::Entry& entry : replica_.graphs().eval_sums.entries()) {
+    const auto size = static_cast<size_t>(entry.desc.shape.num_elements());
+    if (entry.desc.shape.rank() == 0) total.values[entry.name] = 0;
+    if (entry.desc.shape.rank() > 0) total.matrices[entry.name].assign(size, 0.0);
+  }
   bool stopped = false;
   for (int64_t done = 0; done < mine.count && !stopped;) {
     phase(evaluations_ == 0 ? TrainerPhase::kPreparing
@@ -463,10 +507,8 @@ std::optional<Sums> Trainer::evaluate(const Dataset& data) {
     fill_batch(data, indices.data(), indices.size(), slot.x, slot.labels);
     replica_.stage(slot.x, slot.labels, rows);
     replica_.evaluate(rows);
-    wait(replica_.read_sums(floats(*sums_ring_), false));
-    for (const std::string& name : graphs.sums) {
-      total.values[name] += floats(*sums_ring_)[graphs.gradients.find(name).offset];
-    }
+    wait(replica_.read_eval_sums(floats(*eval_sums_)));
+    add_eval_sums(total);
     done += rows;
     stopped = hooks_.stop_requested && hooks_.stop_requested();
   }

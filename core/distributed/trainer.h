@@ -31,11 +31,13 @@ namespace netcl {
 
 // Sums over samples, and the means that they give.
 struct Sums {
-  std::map<std::string, double> values;  // by StepGraphs::sums name
+  std::map<std::string, double> values;                 // by StepGraphs::sums name
+  std::map<std::string, std::vector<double>> matrices;  // of evaluation: sums of more than one
 
   double loss() const;      // mean over the denominator; NaN without samples
   double accuracy() const;  // 0 where it was not asked for
   bool has_accuracy() const;
+  double count() const;  // rows (or elements) that count, whatever their weights
 };
 
 struct TrainerOptions {
@@ -141,6 +143,8 @@ class Trainer {
   // Makes the replicas' statistics one, by each slot's merge rule. Collective.
   void merge_statistics();
   std::optional<Sums> add_over_ranks(const Sums& mine, bool stopped);
+  std::vector<double> add_values(const std::vector<double>& mine);
+  void add_eval_sums(Sums& total) const;
   void phase(TrainerPhase now) const;
   void note_collective(std::string_view name) const;
   [[noreturn]] void report_no_number(int64_t epoch, int64_t step, const char* what, double value);
@@ -163,7 +167,8 @@ class Trainer {
   BatchPlan batches_;
   int64_t max_rows_;
   std::vector<std::unique_ptr<PinnedBuffer>> staging_;
-  std::unique_ptr<PinnedBuffer> sums_ring_;
+  std::unique_ptr<PinnedBuffer> sums_ring_, eval_sums_;
+  double* shared_sums_ = nullptr;  // n_ranks rows, for more sums than an exchange carries
   std::deque<Pending> pending_;
   std::deque<cl::Event> staged_;
   Sums epoch_sums_;

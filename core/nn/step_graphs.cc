@@ -19,7 +19,7 @@ struct Traced {
   std::map<std::string, ValueId> parameters;  // parameters and statistics, by slot name
   std::vector<SlotUpdate> updates;
   std::vector<NodeRange> recompute;
-  int64_t num_outputs = 0;
+  int64_t num_outputs = 0, vocabulary = 0;
 };
 
 Shape with_rows(const Shape& sample) {
@@ -28,39 +28,51 @@ Shape with_rows(const Shape& sample) {
   return Shape(std::move(dims));
 }
 
-ValueId total(Recorder& recorder, ValueId rows) {
-  return recorder.call("sum", {rows}, {{"axes", std::vector<int64_t>{0}}});
+// "digits.json:12: loss.class_weights: ", or the path alone.
+Place place_of(const StepSpec& spec) {
+  return [&spec](const std::string& path) {
+    const std::string where = spec.locate ? spec.locate(path) : "";
+    return (where.empty() ? "" : where + ": ") + (path == "model" ? "" : path + ": ");
+  };
 }
 
-// Sum of losses and its denominator, for logits [B, C] and labels [B].
-void trace_loss(const StepSpec& spec, Graph& graph, ValueId logits, ValueId labels, Traced& out) {
-  NETCL_CHECK(spec.loss == "cross_entropy", ErrorCode::kUsage, "loss: unknown loss \"", spec.loss,
-              "\"", suggest(spec.loss, {"cross_entropy"}));
-  const Shape shape = graph.desc(logits).shape;
-  NETCL_CHECK(shape.rank() == 2 && shape[0] == -1 && shape[1] >= 2, ErrorCode::kUsage,
-              "model: the loss cross_entropy needs an output [B,classes] with at least 2 classes, "
-              "the model gives ",
-              shape.str(), "; end it with a linear layer (and flatten before it)");
-  out.num_outputs = shape[1];
-  const std::vector<ValueId> rows = graph.apply("cross_entropy", {logits, labels});
-  out.loss = total(graph, rows[0]);
-  out.denominator = total(graph, rows[1]);
-  for (const std::string& metric : spec.metrics) {
-    NETCL_CHECK(metric == "accuracy", ErrorCode::kUsage, "metrics: unknown metric \"", metric, "\"",
-                suggest(metric, {"accuracy"}));
-    const ValueId guess = graph.call("argmax", {logits}, {{"axis", int64_t{1}}});
-    const ValueId equal = graph.call("equal", {guess, labels});
-    const ValueId hits = graph.call("cast", {equal}, {{"dtype", std::string("f32")}});
-    out.metrics.emplace_back(step_names::kCorrect, total(graph, hits));
+// Sums of loss, denominator and metrics.
+void trace_sums(const StepSpec& spec, Graph& graph, ValueId output, bool training,
+                Constants& constants, Traced& out) {
+  const Place place = place_of(spec);
+  const ValueId labels =
+      graph.external(step_names::kLabels, {spec.label_dtype, with_rows(spec.label_shape)});
+  const Compared sides = compare(spec.loss, graph, output, labels, place);
+  const LossSums sums = trace_loss(spec.loss, graph, sides, constants, place);
+  out.num_outputs = sides.classes;
+  out.loss = sums.loss;
+  out.denominator = sums.denominator;
+  out.metrics =
+      trace_metrics(spec.metrics, spec.loss, sums, sides, training, graph, constants, place);
+}
+
+// Rows of the table that tokens index, or 0.
+int64_t vocabulary_of(const Graph& graph, ValueId x) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name.rfind("embedding", 0) != 0 && node.op->name.rfind("gather", 0) != 0) continue;
+    bool tokens = false;
+    for (const ValueId v : node.in) tokens = tokens || graph.root(v) == x;
+    for (const ValueId v : node.in) {
+      const TensorDesc& desc = graph.desc(v);
+      if (tokens && is_float(desc.dtype) && desc.shape.rank() == 2) return desc.shape[0];
+    }
   }
+  return 0;
 }
 
-Traced trace(const StepSpec& spec, LayerProvider& layers, bool training, std::vector<Slot>& slots,
-             Graph& graph) {
+enum class TraceKind { kTrain, kEval, kForward };
+
+Traced trace(const StepSpec& spec, LayerProvider& layers, TraceKind kind, std::vector<Slot>& slots,
+             Constants& constants, Graph& graph) {
+  const bool training = kind == TraceKind::kTrain;
   Traced out;
   std::optional<ValueId> random;
-  const ValueId x = graph.external(step_names::kX, {DType::kF32, with_rows(spec.input)});
-  const ValueId labels = graph.external(step_names::kLabels, {DType::kI32, Shape{-1}});
+  const ValueId x = graph.external(step_names::kX, {spec.input_dtype, with_rows(spec.input)});
   Tracer tracer(
       graph, layers, slots,
       [&](const Slot& slot) {
@@ -74,10 +86,17 @@ Traced trace(const StepSpec& spec, LayerProvider& layers, bool training, std::ve
       },
       {training, spec.locate});
   if (spec.precision != DType::kF32) graph.set_autocast(spec.precision);
-  const ValueId logits = tracer.sequence(spec.layers, "model.layers", x);
+  const ValueId output = tracer.sequence(spec.layers, "model.layers", x);
   out.updates = tracer.updates();
   out.recompute = tracer.recompute();
-  trace_loss(spec, graph, logits, labels, out);
+  if (spec.input_dtype == DType::kI32) out.vocabulary = vocabulary_of(graph, x);
+  if (kind == TraceKind::kForward) {
+    const bool wide = graph.desc(output).dtype != DType::kF32;
+    graph.output(step_names::kOutput,
+                 wide ? graph.call("cast", {output}, {{"dtype", std::string("f32")}}) : output);
+  } else {
+    trace_sums(spec, graph, output, training, constants, out);
+  }
   graph.set_autocast(std::nullopt);
   return out;
 }
@@ -142,10 +161,11 @@ std::vector<std::optional<ValueId>> slot_gradients(const Traced& train, StepGrap
 StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
   StepGraphs out;
   std::vector<Slot> declared;
-  const Traced train = trace(spec, layers, true, declared, out.train);
+  const Traced train = trace(spec, layers, TraceKind::kTrain, declared, out.constants, out.train);
   for (const Slot& slot : declared) (slot.statistic ? out.statistics : out.slots).push_back(slot);
   NETCL_CHECK(!out.slots.empty(), ErrorCode::kUsage, "model: it has no parameters to train");
   out.num_outputs = train.num_outputs;
+  out.vocabulary = train.vocabulary;
 
   for (size_t i = out.slots.size(); i-- > 0;)
     out.parameters.add(out.slots[i].name, out.slots[i].desc);
@@ -169,7 +189,12 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
   run_passes(out.train);
 
   const size_t num_declared = declared.size();
-  output_sums(out.eval, trace(spec, layers, false, declared, out.eval));
+  const Traced eval = trace(spec, layers, TraceKind::kEval, declared, out.constants, out.eval);
+  output_sums(out.eval, eval);
+  for (const Graph::Place& sum : out.eval.outputs())
+    out.eval_sums.add(sum.name, out.eval.desc(sum.value));
+  trace(spec, layers, TraceKind::kForward, declared, out.constants, out.forward);
+  run_passes(out.forward);
   NETCL_CHECK(declared.size() == num_declared, ErrorCode::kPlugin, "a layer declares the slot ",
               declared.back().name, " in evaluation only");
   run_passes(out.eval);

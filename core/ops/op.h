@@ -100,6 +100,8 @@ struct OpRow {
   Autocast autocast = Autocast::kFollow;
   // Adds up over the replicas of a step: no kernel, the owner of the graph supplies it.
   bool collective = false;
+  // Float inputs that count as constants: nothing flows back to them (class weights).
+  std::vector<size_t> constants = {};
   // The gradient of input 0 is complete: it counts what flows through other inputs, which were
   // computed from input 0 and get none. Tests check such a rule by composition, not by the row.
   bool gradient_through_others = false;

@@ -24,12 +24,16 @@ std::vector<OpRow> build_table() {
   add_reduce_rows(rows);
   add_matmul_rows(rows);
   add_attention_rows(rows);
-  add_softmax_loss_rows(rows);
+  add_softmax_rows(rows);
+  add_cross_entropy_rows(rows);
+  add_loss_rows(rows);
   add_random_rows(rows);
   add_norm_rows(rows);
   add_batch_norm_rows(rows);
   add_collective_rows(rows);
   add_optim_rows(rows);
+  add_conv_rows(rows);
+  add_pool_rows(rows);
   add_update_rows(rows);
   check_op_table(rows);
   return rows;

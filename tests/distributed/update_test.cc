@@ -63,9 +63,9 @@ TEST(UpdateTest, PassesAddUpToTheBatch) {
     options.accumulate = passes;
     const auto got = train(parts, options, data, &data);
     // Sums of up to 32 terms in another order, fourteen steps.
-    EXPECT_LT(largest_difference(whole.replica->read_parameters(),
-                                 parts.replica->read_parameters()),
-              1e-6);
+    EXPECT_LT(
+        largest_difference(whole.replica->read_parameters(), parts.replica->read_parameters()),
+        1e-6);
     ASSERT_EQ(got.size(), want.size());
     EXPECT_EQ(got[1].samples, kToySamples);
     EXPECT_NEAR(got[1].train.loss(), want[1].train.loss(), 1e-6);

@@ -102,7 +102,7 @@ TEST(StepGraphsTest, RefusesWhatCannotBeTrained) {
   spec.input = Shape{4, 2};
   EXPECT_NE(error_of(spec), "no error");
   spec = make_spec(kModel);
-  spec.loss = "cross_entrop";
+  spec.loss.type = "cross_entrop";
   EXPECT_NE(error_of(spec).find("did you mean \"cross_entropy\""), std::string::npos);
   spec = make_spec(kModel);
   spec.metrics = {"acuracy"};

@@ -118,9 +118,9 @@ TEST(OptimizerTest, NoSamplesMeansNoGradient) {
     const TensorDesc one{DType::kF32, {1}};
     const Optimizer sgd = Optimizer::sgd(0.5);
     const auto out =
-        r.apply("sgd_step", {r.input({one, {3}}), r.input({one, {std::nan("")}}),
-                             hyper_input(r, sgd, 1, 0.5), r.input({{DType::kI32, {1}}, {0}}),
-                             r.input({one, {divisor}})});
+        r.apply("sgd_step",
+                {r.input({one, {3}}), r.input({one, {std::nan("")}}), hyper_input(r, sgd, 1, 0.5),
+                 r.input({{DType::kI32, {1}}, {0}}), r.input({one, {divisor}})});
     EXPECT_EQ(r.value(out[0]).data[0], 3);
   }
 }
