@@ -187,8 +187,10 @@ cl::Event Trainer::passes(const BatchSlot& batch, IndexRange shard) {
   cl::Event staged;
   int64_t done = 0;
   for (size_t i = 0; i < counts.size(); ++i) {
-    staged =
-        replica_.stage(batch.x + done * train_.sample_elements(), batch.labels + done, counts[i]);
+    const auto skip = static_cast<size_t>(done);
+    staged = replica_.stage(static_cast<const char*>(batch.x) + skip * train_.input_bytes(),
+                            static_cast<const char*>(batch.labels) + skip * train_.label_bytes(),
+                            counts[i]);
     replica_.forward_backward(counts[i], {options_.seed, step_, shard.first + done});
     if (options_.accumulate > 1) replica_.accumulate(i == 0);
     done += counts[i];
