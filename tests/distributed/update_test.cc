@@ -132,7 +132,7 @@ TEST(UpdateTest, APlateauIsResumedWithinAnEpoch) {
   options.schedule.type = Schedule::Type::kPlateau;
   options.schedule.watch_train = true;
   options.schedule.patience = 0;
-  options.schedule.threshold = 0.2;  // an epoch must fall by a fifth
+  options.schedule.threshold = 0.6;  // an epoch must more than halve the loss
   ToyReplica whole(true, false, momentum()), parts(true, false, momentum());
   const auto want = train(whole, options, data);
   EXPECT_LT(want.back().plateau.factor, 1);
