@@ -67,7 +67,8 @@ class Worker {
         kernels_(plugins_, job_.pins),
         layers_(plugins_),
         optimizer_(optimizer_of(config_)),
-        graphs_(build_step_graphs(step_spec_of(config_, optimizer_, DataShape::of(train_)), layers_)) {
+        graphs_(
+            build_step_graphs(step_spec_of(config_, optimizer_, DataShape::of(train_)), layers_)) {
     device_.programs().set_progress([this] { segment_->tick(job_.rank); });
     if (job_.has_test) test_.emplace(Dataset::attach(WorkerFds::kTest));
   }
@@ -75,7 +76,13 @@ class Worker {
   void run() {
     segment_->set_phase(job_.rank, Phases::kSetUp);
     open_group();
-    replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows());
+    CompiledGraph::AllReduce all_reduce;
+    if (sums_) {
+      all_reduce = [this](const cl::Buffer& in, const cl::Buffer& out, const TensorDesc& desc) {
+        sums_->add_up(in, out, desc, "a sum inside of the step");
+      };
+    }
+    replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows(), all_reduce);
     read_start();
     Trainer trainer(trainer_options(), *replica_, group_, ShardPlan(job_.shard, job_.n_ranks),
                     train_, test_ ? &*test_ : nullptr, hooks());
@@ -131,7 +138,11 @@ class Worker {
     const netcl_bucket& bucket = communicator_->new_bucket(floats * sizeof(float));
     send_ = cl::Buffer(static_cast<cl_mem>(bucket.send), true);
     recv_ = cl::Buffer(static_cast<cl_mem>(bucket.recv), true);
-    group_ = {bootstrap_.get(), communicator_.get(), &bucket, job_.rank, job_.n_ranks};
+    const auto statistics = static_cast<size_t>(graphs_.statistic_values.num_floats());
+    sums_ = std::make_unique<GroupSum>(
+        *communicator_, *queue_,
+        std::max({statistics * sizeof(float), graphs_.largest_all_reduce(), size_t{4}}));
+    group_ = {bootstrap_.get(), communicator_.get(), &bucket, sums_.get(), job_.rank, job_.n_ranks};
   }
 
   void read_start() {
@@ -205,7 +216,8 @@ class Worker {
     send(message);
   }
 
-  // `best` follows the test accuracy (but not where perplexity was asked for), or the test loss, or without a test set the training loss.
+  // `best` follows the test accuracy (but not where perplexity was asked for), or the test loss, or
+  // without a test set the training loss.
   void write_checkpoints(const EpochReport& report) {
     const Sums& judged = report.test ? *report.test : report.train;
     const std::vector<std::string>& asked = config_.metrics;
@@ -230,7 +242,8 @@ class Worker {
 
   void ready(const Trainer& trainer) {
     const ShardPlan plan(job_.shard, job_.n_ranks);
-    const int64_t rows = plan.counts(std::min(config_.batch_size, train_.epoch_samples()))[job_.rank];
+    const int64_t rows =
+        plan.counts(std::min(config_.batch_size, train_.epoch_samples()))[job_.rank];
     send({{"type", "ready"},
           {"launches_per_step", replica_->launches_per_step(rows)},
           {"workspace_bytes", replica_->train_graph().workspace_bytes()},
@@ -281,6 +294,7 @@ class Worker {
   netcl_device device_handle_;
   std::vector<netcl_member> members_;
   std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<GroupSum> sums_;
   cl::Buffer send_, recv_;
   Group group_;
   std::optional<Replica> replica_;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 namespace netcl {
 
@@ -91,8 +92,7 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
   const size_t row_bytes = train_.input_bytes() + train_.label_bytes();
   for (size_t i = 0; i < kSlots; ++i) {
     staging_.push_back(std::make_unique<PinnedBuffer>(
-        device, replica_.queue().cl(), static_cast<size_t>(max_rows_) * row_bytes,
-        "batches"));
+        device, replica_.queue().cl(), static_cast<size_t>(max_rows_) * row_bytes, "batches"));
   }
   const auto sums_bytes = static_cast<size_t>(replica_.graphs().sums_floats) * sizeof(float);
   sums_ring_ = std::make_unique<PinnedBuffer>(device, replica_.queue().cl(),
@@ -107,8 +107,8 @@ std::vector<BatchSlot> Trainer::slots() const {
   for (const auto& buffer : staging_) {
     BatchSlot slot;
     slot.x = buffer->data();
-    slot.labels = static_cast<char*>(buffer->data()) +
-                  static_cast<size_t>(max_rows_) * train_.input_bytes();
+    slot.labels =
+        static_cast<char*>(buffer->data()) + static_cast<size_t>(max_rows_) * train_.input_bytes();
     out.push_back(slot);
   }
   return out;
@@ -184,6 +184,7 @@ void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
   float* out = floats(*sums_ring_) + slot * static_cast<size_t>(replica_.graphs().sums_floats);
   pending_.push_back({epoch, step_, replica_.read_sums(out, true), slot});
   account_.samples += shard.count;
+  samples_since_merge_ += static_cast<double>(shard.count);
   drain(kInFlight);
 }
 
@@ -328,6 +329,7 @@ StopReason Trainer::run() {
       report.samples += batches_.range(s).count;
     }
     if (go_on) replan();
+    merge_statistics();
     if (test_ != nullptr && reason_ != StopReason::kInterrupted) {
       report.test = evaluate(*test_);
       if (!report.test) reason_ = StopReason::kInterrupted;
@@ -340,6 +342,29 @@ StopReason Trainer::run() {
     reason_ = StopReason::kMaxSteps;
   }
   return reason_;
+}
+
+void Trainer::merge_statistics() {
+  const StepGraphs& graphs = replica_.graphs();
+  const bool equal = std::all_of(graphs.statistics.begin(), graphs.statistics.end(),
+                                 [](const Slot& slot) { return slot.merge == NETCL_MERGE_NONE; });
+  if (group_.sums == nullptr || equal) return;
+  std::vector<double> weights(group_.n_ranks);
+  group_.bootstrap->exchange(&samples_since_merge_, sizeof(double), weights.data());
+  samples_since_merge_ = 0;
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (total == 0) return;
+  std::vector<float> arena = replica_.read_statistics();
+  for (const Slot& slot : graphs.statistics) {
+    const double factor = slot.merge == NETCL_MERGE_WEIGHTED_MEAN ? weights[group_.rank] / total
+                          : group_.rank == 0                      ? 1.0
+                                                                  : 0.0;
+    const ArenaLayout::Entry& entry = graphs.statistic_values.find(slot.name);
+    const auto begin = arena.begin() + entry.offset;
+    std::transform(begin, begin + entry.desc.shape.num_elements(), begin,
+                   [factor](float x) { return static_cast<float>(factor * x); });
+  }
+  replica_.write_statistics(group_.sums->add_up(arena, "statistics"));
 }
 
 // Adds in rank order, so that every rank gets the same bits.

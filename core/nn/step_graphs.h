@@ -26,19 +26,20 @@
 namespace netcl {
 
 struct StepSpec {
-  Shape input;                    // of one sample
+  Shape input;                      // of one sample
   DType input_dtype = DType::kF32;  // kI32: tokens
   DType label_dtype = DType::kI32;  // kF32: targets
   Shape label_shape;                // of one sample's label; [] is a class
-  nlohmann::ordered_json layers;  // the model's list of layers
+  nlohmann::ordered_json layers;    // the model's list of layers
   LossSpec loss;
   std::vector<std::string> metrics = {"accuracy"};
   Optimizer optimizer;
+  DType precision = DType::kF32;  // of activations and products; parameters stay f32
   std::function<std::string(const std::string& path)> locate;  // see TraceOptions
 };
 
-// Names of externals and outputs of the graphs; parameters go by their slot's name, gradients by
-// "grad/" and that name.
+// Names of externals and outputs of the graphs; parameters and statistics go by their slot's name,
+// gradients by "grad/" and that name, the next values of statistics by "next/" and that name.
 namespace step_names {
 constexpr const char* kX = "x";                      // f32[B, input...] or i32
 constexpr const char* kLabels = "labels";            // i32[B], or as StepSpec says
@@ -53,9 +54,11 @@ constexpr const char* kDivisor = "divisor";          // f32[1]: the denominator 
 }  // namespace step_names
 
 struct StepGraphs {
-  std::vector<Slot> slots;        // in the order of the model
+  std::vector<Slot> slots;        // the parameters, in the order of the model
+  std::vector<Slot> statistics;   // what training changes without a gradient, in the same order
   ArenaLayout parameters;         // in the order in which backward yields their gradients
   ArenaLayout gradients;          // the sums, then the gradients in the same order
+  ArenaLayout statistic_values;   // of the statistics
   int64_t sums_floats = 0;        // size of the sums at the beginning of the gradient arena
   std::vector<std::string> sums;  // their names
   ArenaLayout eval_sums;          // every sum of the evaluation graph
@@ -65,6 +68,8 @@ struct StepGraphs {
   Graph train, eval, update, forward;
 
   int64_t num_parameters() const;  // trained numbers
+  // Bytes of the largest sum that the training graph adds up over the replicas; 0: none.
+  size_t largest_all_reduce() const;
 };
 
 // Errors: kUsage, with place and path, for a model that does not fit together.
