@@ -76,6 +76,7 @@ void check_matmul(const MatmulCase& c, bool all) {
   if (c.bias) key.in({c.n});
   key.out({c.m, c.n}).integer("transpose_a", c.ta).integer("transpose_b", c.tb);
   key.integer("M", c.m).integer("N", c.n).integer("K", c.k).integer("has_bias", c.bias);
+  key.integer("batch", 1).integer("a_batch", 0).integer("b_batch", 0);
   key.text("activation", c.activation);
   const auto a = uniform(size(c.m * c.k), 1), b = uniform(size(c.k * c.n), 2);
   const auto bias = uniform(size(c.n), 3);
