@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "apps/netcl_app/data_section.h"
-
 #include "core/base/text.h"
 
 namespace netcl::app {
@@ -148,8 +147,7 @@ TrainConfig parse_train_config(const std::shared_ptr<const JsonDoc>& doc, const 
   config.name = fs::path(doc->name()).stem().string();
   config.input = parse_model(config.model);
   config.seed = static_cast<uint64_t>(root.integer_or("seed", 0, 0, kMaxSeed));
-  config.data =
-      parse_data(root.object("data"), fs::absolute(folder), config.seed, config.input);
+  config.data = parse_data(root.object("data"), fs::absolute(folder), config.seed, config.input);
   if (const auto loss = root.find("loss")) config.loss = parse_loss(*loss);
   const auto metrics = root.find("metrics");
   config.metrics = metrics ? parse_metrics(*metrics) : usual_metrics(config.loss);

@@ -4,12 +4,12 @@
 //   {"model": {"input": [64], "layers": [{"type": "linear", "out": 10}]},
 //    "data": {"format": "csv", "train": "digits.csv.gz", "split": [0.8, 0.2]}}
 //
-// Defaults: loss "cross_entropy", metrics ["accuracy"] (mse and mae for losses of numbers), optimizer {"type": "sgd", "lr": 0.01},
-// schedule {"type": "constant"}, batch_size 32, epochs 1, seed 0. Optimizer: momentum 0,
-// dampening 0, nesterov false, weight_decay 0 (adamw 0.01), lr 0.01 (adamw 0.001), betas
-// [0.9, 0.999], eps 1e-8. Schedule: warmup_steps 0, min_lr 0, step_size 1000 steps, gamma 0.1.
-// Data: scale 1, label -1, header "auto", delimiter ',' (tsv: a tab); text: unit "character",
-// context 128, stride the context (1 with samples_per_epoch).
+// Defaults: loss "cross_entropy", metrics ["accuracy"] (mse and mae for losses of numbers),
+// optimizer {"type": "sgd", "lr": 0.01}, schedule {"type": "constant"}, batch_size 32, epochs 1,
+// seed 0. Optimizer: momentum 0, dampening 0, nesterov false, weight_decay 0 (adamw 0.01), lr 0.01
+// (adamw 0.001), betas [0.9, 0.999], eps 1e-8. Schedule: warmup_steps 0, min_lr 0, step_size 1000
+// steps, gamma 0.1. Data: scale 1, label -1, header "auto", delimiter ',' (tsv: a tab); text: unit
+// "character", context 128, stride the context (1 with samples_per_epoch).
 #ifndef NETCL_APPS_NETCL_APP_CONFIG_H_
 #define NETCL_APPS_NETCL_APP_CONFIG_H_
 

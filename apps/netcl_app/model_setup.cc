@@ -23,10 +23,9 @@ std::string json_pointer(const std::string& path) {
 std::vector<float> weights_by_frequency(const Dataset& data) {
   if (data.label_dtype() != DType::kI32) return {};
   const bool text = data.is_text();
-  const auto* labels =
-      text ? static_cast<const int32_t*>(data.features()) : data.labels();
-  const int64_t n = text ? data.text_tokens()
-                         : data.num_samples() * data.label_shape().num_elements();
+  const auto* labels = text ? static_cast<const int32_t*>(data.features()) : data.labels();
+  const int64_t n =
+      text ? data.text_tokens() : data.num_samples() * data.label_shape().num_elements();
   std::vector<double> counts(static_cast<size_t>(data.num_classes()), 0);
   double total = 0, occurring = 0;
   for (int64_t i = 0; i < n; ++i) {

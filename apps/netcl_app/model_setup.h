@@ -19,8 +19,8 @@ Schedule schedule_of(const TrainConfig& config);
 struct DataShape {
   DType input_dtype = DType::kF32, label_dtype = DType::kI32;
   Shape label_shape;
-  std::vector<std::string> classes;    // their names; of a text its characters
-  std::vector<float> balanced_weights; // of the classes that occur, by their frequency
+  std::vector<std::string> classes;     // their names; of a text its characters
+  std::vector<float> balanced_weights;  // of the classes that occur, by their frequency
 
   static DataShape of(const Dataset& data);
   Json json() const;

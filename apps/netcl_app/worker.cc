@@ -67,7 +67,8 @@ class Worker {
         kernels_(plugins_, job_.pins),
         layers_(plugins_),
         optimizer_(optimizer_of(config_)),
-        graphs_(build_step_graphs(step_spec_of(config_, optimizer_, DataShape::of(train_)), layers_)) {
+        graphs_(
+            build_step_graphs(step_spec_of(config_, optimizer_, DataShape::of(train_)), layers_)) {
     device_.programs().set_progress([this] { segment_->tick(job_.rank); });
     if (job_.has_test) test_.emplace(Dataset::attach(WorkerFds::kTest));
   }
@@ -141,8 +142,7 @@ class Worker {
     sums_ = std::make_unique<GroupSum>(
         *communicator_, *queue_,
         std::max({statistics * sizeof(float), graphs_.largest_all_reduce(), size_t{4}}));
-    group_ = {bootstrap_.get(), communicator_.get(), &bucket, sums_.get(), job_.rank,
-              job_.n_ranks};
+    group_ = {bootstrap_.get(), communicator_.get(), &bucket, sums_.get(), job_.rank, job_.n_ranks};
   }
 
   void read_start() {
@@ -216,7 +216,8 @@ class Worker {
     send(message);
   }
 
-  // `best` follows the test accuracy (but not where perplexity was asked for), or the test loss, or without a test set the training loss.
+  // `best` follows the test accuracy (but not where perplexity was asked for), or the test loss, or
+  // without a test set the training loss.
   void write_checkpoints(const EpochReport& report) {
     const Sums& judged = report.test ? *report.test : report.train;
     const std::vector<std::string>& asked = config_.metrics;
@@ -241,7 +242,8 @@ class Worker {
 
   void ready(const Trainer& trainer) {
     const ShardPlan plan(job_.shard, job_.n_ranks);
-    const int64_t rows = plan.counts(std::min(config_.batch_size, train_.epoch_samples()))[job_.rank];
+    const int64_t rows =
+        plan.counts(std::min(config_.batch_size, train_.epoch_samples()))[job_.rank];
     send({{"type", "ready"},
           {"launches_per_step", replica_->launches_per_step(rows)},
           {"workspace_bytes", replica_->train_graph().workspace_bytes()},

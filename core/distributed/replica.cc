@@ -212,14 +212,6 @@ void Replica::forward_backward(int64_t rows, const StepRandom& random) {
 
 void Replica::evaluate(int64_t rows) { eval_.run(rows); }
 
-void Replica::commit_statistics() {
-  if (statistics_ == nullptr) return;
-  with_cl_errors("committing the statistics", [&] {
-    queue_->cl().enqueueCopyBuffer(next_statistics_->buffer(), statistics_->buffer(), 0, 0,
-                                   arena_bytes(graphs_.statistic_values));
-  });
-}
-
 void Replica::forward(int64_t rows) { forward_.run(rows); }
 
 std::vector<float> Replica::read_output(int64_t rows) {
@@ -231,6 +223,14 @@ std::vector<float> Replica::read_output(int64_t rows) {
     }
   });
   return out;
+}
+
+void Replica::commit_statistics() {
+  if (statistics_ == nullptr) return;
+  with_cl_errors("committing the statistics", [&] {
+    queue_->cl().enqueueCopyBuffer(next_statistics_->buffer(), statistics_->buffer(), 0, 0,
+                                   arena_bytes(graphs_.statistic_values));
+  });
 }
 
 void Replica::update(int64_t step, double lr) {

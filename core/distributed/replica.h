@@ -52,14 +52,14 @@ class Replica {
   void forward_backward(int64_t rows, const StepRandom& random);
   // The evaluation's sums only; read_eval_sums fetches them.
   void evaluate(int64_t rows);
-  // Makes the statistics that forward_backward computed the ones that are used. `update` does it;
-  // several passes before one update need it between them.
-  void commit_statistics();
   // The model's output for the staged rows, as in evaluation; read_output fetches it, row by row
   // (output_floats() each). Waits for the device.
   void forward(int64_t rows);
   std::vector<float> read_output(int64_t rows);
   size_t output_floats() const { return output_floats_; }
+  // Makes the statistics that forward_backward computed the ones that are used. `update` does it;
+  // several passes before one update need it between them.
+  void commit_statistics();
   // One optimiser step with the gradients in `recv`. `step` counts from 1.
   void update(int64_t step, double lr);
   // Starts copying the sums to `out`, graphs().sums_floats floats as the gradient arena holds them:

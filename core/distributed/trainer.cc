@@ -92,8 +92,7 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
   const size_t row_bytes = train_.input_bytes() + train_.label_bytes();
   for (size_t i = 0; i < kSlots; ++i) {
     staging_.push_back(std::make_unique<PinnedBuffer>(
-        device, replica_.queue().cl(), static_cast<size_t>(max_rows_) * row_bytes,
-        "batches"));
+        device, replica_.queue().cl(), static_cast<size_t>(max_rows_) * row_bytes, "batches"));
   }
   const auto sums_bytes = static_cast<size_t>(replica_.graphs().sums_floats) * sizeof(float);
   sums_ring_ = std::make_unique<PinnedBuffer>(device, replica_.queue().cl(),
@@ -108,8 +107,8 @@ std::vector<BatchSlot> Trainer::slots() const {
   for (const auto& buffer : staging_) {
     BatchSlot slot;
     slot.x = buffer->data();
-    slot.labels = static_cast<char*>(buffer->data()) +
-                  static_cast<size_t>(max_rows_) * train_.input_bytes();
+    slot.labels =
+        static_cast<char*>(buffer->data()) + static_cast<size_t>(max_rows_) * train_.input_bytes();
     out.push_back(slot);
   }
   return out;

@@ -39,10 +39,10 @@ Compared compare_classes(const LossSpec& spec, Graph& graph, ValueId output, Val
               "the loss ", spec.type, " needs classes as labels, the data set has numbers (",
               graph.desc(labels).str(), "); use mse, l1 or bce_with_logits, or give classes");
   const size_t rank = shape.rank();
-  NETCL_CHECK(rank >= 2 && shape[0] < 0 && shape[rank - 1] >= 2, ErrorCode::kUsage,
-              place("model"), "model: the loss ", spec.type,
-              " needs an output [B,classes] with at least 2 classes, the model gives ",
-              shape.str(), "; end it with a linear layer (and flatten before it)");
+  NETCL_CHECK(rank >= 2 && shape[0] < 0 && shape[rank - 1] >= 2, ErrorCode::kUsage, place("model"),
+              "model: the loss ", spec.type,
+              " needs an output [B,classes] with at least 2 classes, the model gives ", shape.str(),
+              "; end it with a linear layer (and flatten before it)");
   const int64_t rows = product(shape, 0, rank - 1), labelled = product(wanted, 0, wanted.rank());
   NETCL_CHECK(
       rows == labelled, ErrorCode::kUsage, place("model"), "model: the output ", shape.str(),
@@ -88,9 +88,8 @@ Attrs attrs_of(const LossSpec& spec) {
 }  // namespace
 
 const std::vector<std::string>& loss_names() {
-  static const std::vector<std::string> names = {"cross_entropy", "bce_with_logits", "mse",
-                                                 "l1",            "smooth_l1",       "huber",
-                                                 "nll",           "kl_div"};
+  static const std::vector<std::string> names = {
+      "cross_entropy", "bce_with_logits", "mse", "l1", "smooth_l1", "huber", "nll", "kl_div"};
   return names;
 }
 

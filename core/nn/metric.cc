@@ -37,14 +37,15 @@ class ClassMetrics {
   // A row is a hit if fewer than k scores are better than its label's; of equal ones the first is
   // better.
   ValueId top(int64_t k) {
-    const ValueId better = graph_.call("less", {rank(), filled(graph_, Shape{}, static_cast<double>(k))});
+    const ValueId better =
+        graph_.call("less", {rank(), filled(graph_, Shape{}, static_cast<double>(k))});
     return total(graph_, graph_.call("mul", {number(better), labelled()}));
   }
 
   // one_hot(labels)^T one_hot(guesses)
   ValueId confusion() {
-    const ValueId guesses = graph_.call(
-        "equal", {graph_.call("reshape", {guess()}, {{"shape", column()}}), classes()});
+    const ValueId guesses =
+        graph_.call("equal", {graph_.call("reshape", {guess()}, {{"shape", column()}}), classes()});
     return graph_.call("matmul", {number(is_label()), number(guesses)},
                        {{"transpose_a", int64_t{1}}});
   }
@@ -53,10 +54,9 @@ class ClassMetrics {
   Shape column() const { return Shape{rows_[0], 1}; }
 
   ValueId whole(int64_t value) {
-    return graph_.call("full", {},
-                       {{"shape", Shape{}},
-                        {"value", static_cast<double>(value)},
-                        {"dtype", std::string("i32")}});
+    return graph_.call(
+        "full", {},
+        {{"shape", Shape{}}, {"value", static_cast<double>(value)}, {"dtype", std::string("i32")}});
   }
 
   ValueId number(ValueId truth) {
@@ -80,9 +80,7 @@ class ClassMetrics {
     return constants_.in_graph(graph_, "metric.classes", numbers, Shape{1, sides_.classes});
   }
 
-  ValueId label_column() {
-    return graph_.call("reshape", {labels_}, {{"shape", column()}});
-  }
+  ValueId label_column() { return graph_.call("reshape", {labels_}, {{"shape", column()}}); }
 
   // bool[N,C]
   ValueId is_label() {
@@ -101,8 +99,7 @@ class ClassMetrics {
     const ValueId greater = number(graph_.call("less", {own, scores}));
     const ValueId equal = number(graph_.call("equal", {own, scores}));
     const ValueId before = number(graph_.call("less", {classes(), label_column()}));
-    const ValueId better =
-        graph_.call("add", {greater, graph_.call("mul", {equal, before})});
+    const ValueId better = graph_.call("add", {greater, graph_.call("mul", {equal, before})});
     rank_ = graph_.call("sum", {better}, {{"axes", std::vector<int64_t>{1}}});
     return *rank_;
   }
@@ -155,9 +152,9 @@ std::optional<int64_t> top_k_of(const std::string& metric) {
 }
 
 const std::vector<std::string>& metric_names() {
-  static const std::vector<std::string> names = {
-      "accuracy", "top5",     "confusion",  "per_class", "precision", "recall",
-      "f1",       "macro_f1", "perplexity", "mse",       "mae"};
+  static const std::vector<std::string> names = {"accuracy",   "top5",   "confusion", "per_class",
+                                                 "precision",  "recall", "f1",        "macro_f1",
+                                                 "perplexity", "mse",    "mae"};
   return names;
 }
 

@@ -87,6 +87,7 @@ Traced trace(const StepSpec& spec, LayerProvider& layers, TraceKind kind, std::v
       {training, spec.locate});
   if (spec.precision != DType::kF32) graph.set_autocast(spec.precision);
   const ValueId output = tracer.sequence(spec.layers, "model.layers", x);
+  graph.set_autocast(std::nullopt);  // losses and counts are exact
   out.updates = tracer.updates();
   out.recompute = tracer.recompute();
   if (spec.input_dtype == DType::kI32) out.vocabulary = vocabulary_of(graph, x);
@@ -97,7 +98,6 @@ Traced trace(const StepSpec& spec, LayerProvider& layers, TraceKind kind, std::v
   } else {
     trace_sums(spec, graph, output, training, constants, out);
   }
-  graph.set_autocast(std::nullopt);
   return out;
 }
 
@@ -165,8 +165,7 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
 
   std::vector<ValueId> wanted;
   for (const Slot& slot : out.slots) wanted.push_back(train.parameters.at(slot.name));
-  const auto grads =
-      gradients(out.train, train.loss, std::nullopt, wanted, train.recompute);
+  const auto grads = gradients(out.train, train.loss, std::nullopt, wanted, train.recompute);
   output_sums(out.train, train);
   out.sums = {step_names::kLoss, step_names::kDenominator};
   for (const auto& [name, value] : train.metrics) out.sums.push_back(name);
@@ -187,13 +186,13 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
 
   const size_t num_declared = declared.size();
   const Traced eval = trace(spec, layers, TraceKind::kEval, declared, out.constants, out.eval);
+  NETCL_CHECK(declared.size() == num_declared, ErrorCode::kPlugin, "a layer declares the slot ",
+              declared.back().name, " in evaluation only");
   output_sums(out.eval, eval);
   for (const Graph::Place& sum : out.eval.outputs())
     out.eval_sums.add(sum.name, out.eval.desc(sum.value));
   trace(spec, layers, TraceKind::kForward, declared, out.constants, out.forward);
   run_passes(out.forward);
-  NETCL_CHECK(declared.size() == num_declared, ErrorCode::kPlugin, "a layer declares the slot ",
-              declared.back().name, " in evaluation only");
   run_passes(out.eval);
 
   build_update(spec, out, out.update);

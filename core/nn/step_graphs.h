@@ -26,11 +26,11 @@
 namespace netcl {
 
 struct StepSpec {
-  Shape input;                    // of one sample
+  Shape input;                      // of one sample
   DType input_dtype = DType::kF32;  // kI32: tokens
   DType label_dtype = DType::kI32;  // kF32: targets
   Shape label_shape;                // of one sample's label; [] is a class
-  nlohmann::ordered_json layers;  // the model's list of layers
+  nlohmann::ordered_json layers;    // the model's list of layers
   LossSpec loss;
   std::vector<std::string> metrics = {"accuracy"};
   Optimizer optimizer;

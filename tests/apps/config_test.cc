@@ -135,8 +135,7 @@ TEST(TrainConfig, Mistakes) {
        "dir/c.json:3:9: loss: expected one of \"cross_entropy\", \"bce_with_logits\", \"mse\", "
        "\"l1\", \"smooth_l1\", \"huber\", \"nll\", \"kl_div\", found \"msee\"; did you mean "
        "\"mse\"?"},
-      {with(R"("loss": {"type": "mse", "delta": 1})"),
-       "dir/c.json:3:25: loss.delta: unknown key"},
+      {with(R"("loss": {"type": "mse", "delta": 1})"), "dir/c.json:3:25: loss.delta: unknown key"},
       {with(R"("loss": {"type": "cross_entropy", "label_smoothing": 2})"),
        "dir/c.json:3:54: loss.label_smoothing: expected a number from 0 to 1, found 2"},
       {with(R"("loss": {"type": "cross_entropy", "class_weights": "balance"})"),
