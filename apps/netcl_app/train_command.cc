@@ -5,6 +5,7 @@
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/formats/load.h"
+#include "apps/netcl_app/init_from.h"
 #include "apps/netcl_app/metric_values.h"
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/options.h"
@@ -53,6 +54,7 @@ void check_model(const TrainConfig& config, const LoadedData& data, PluginHost& 
   LayerSet layers(plugins);
   const StepGraphs graphs = build_step_graphs(
       step_spec_of(config, optimizer_of(config), DataShape::of(data.train)), layers);
+  if (!config.init_from.path.empty()) check_initial(graphs, config.init_from);
   check_input(data.train, Shape(config.input), data.train_source);
   const int64_t ignored = config.loss.spec.ignore_index;
   check_labels(data.train, graphs.num_outputs, data.train_source, ignored);
@@ -165,6 +167,7 @@ class Recording {
                  {"lr", message.at("lr")},
                  {"train", message.at("train")}};
     if (message.contains("test")) line["test"] = scalar_metrics(message.at("test"));
+    if (message.contains("grad_norm")) line["grad_norm"] = message.at("grad_norm");
     dir_.append_metrics(line);
     progress_.epoch(message);
     if (message.at("complete").get<bool>()) epochs_ = epoch + 1;
