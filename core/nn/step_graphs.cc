@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/passes.h"
+#include "core/nn/loss_scale.h"
 
 namespace netcl {
 
@@ -150,7 +151,10 @@ std::vector<std::optional<ValueId>> slot_gradients(const Traced& train, StepGrap
     wanted.push_back(train.parameters.at(out.slots[i].name));
     of.push_back(i);
   }
-  const auto found = gradients(out.train, train.loss, std::nullopt, wanted, train.recompute);
+  std::optional<ValueId> seed;
+  if (out.loss_scaled)
+    seed = loss_scale::scale(out.train, loss_scale::state(out.train), 0);
+  const auto found = gradients(out.train, train.loss, seed, wanted, train.recompute);
   std::vector<std::optional<ValueId>> grads(out.slots.size());
   for (size_t i = 0; i < of.size(); ++i) grads[of[i]] = found[i];
   return grads;
@@ -160,6 +164,7 @@ std::vector<std::optional<ValueId>> slot_gradients(const Traced& train, StepGrap
 
 StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
   StepGraphs out;
+  out.loss_scaled = spec.precision == DType::kF16;
   std::vector<Slot> declared;
   const Traced train = trace(spec, layers, TraceKind::kTrain, declared, out.constants, out.train);
   for (const Slot& slot : declared) (slot.statistic ? out.statistics : out.slots).push_back(slot);
@@ -200,7 +205,7 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
   run_passes(out.eval);
 
   const int64_t floats = out.gradients.num_floats();
-  out.update = update_graph(spec.optimizer, out.plan, floats, out.sums_floats);
+  out.update = update_graph(spec.optimizer, out.plan, floats, out.sums_floats, out.loss_scaled);
   out.accumulate = accumulate_graph(floats);
   return out;
 }
