@@ -29,10 +29,18 @@ NamedTensor cut(const std::string& name, const ArenaLayout::Entry& entry,
   return out;
 }
 
+// Parameters and statistics.
+std::vector<Slot> all_slots(const StepGraphs& graphs) {
+  std::vector<Slot> out = graphs.slots;
+  out.insert(out.end(), graphs.statistics.begin(), graphs.statistics.end());
+  return out;
+}
+
 // Every difference between what the model needs and what the file holds.
 std::vector<std::string> differences(const StepGraphs& graphs, const Safetensors& file) {
   std::vector<std::string> out;
-  for (const Slot& slot : graphs.slots) {
+  const std::vector<Slot> slots = all_slots(graphs);
+  for (const Slot& slot : slots) {
     const NamedTensor* tensor = file.find(slot.name);
     if (tensor == nullptr) {
       out.push_back("the file lacks " + slot.name + " " + slot.desc.str());
@@ -43,17 +51,17 @@ std::vector<std::string> differences(const StepGraphs& graphs, const Safetensors
   }
   for (const NamedTensor& tensor : file.tensors) {
     if (tensor.name.rfind("optimizer.", 0) == 0) continue;
-    const bool known = std::any_of(graphs.slots.begin(), graphs.slots.end(),
+    const bool known = std::any_of(slots.begin(), slots.end(),
                                    [&](const Slot& slot) { return slot.name == tensor.name; });
     if (!known) out.push_back("the model has no " + tensor.name + " " + tensor.desc().str());
   }
   return out;
 }
 
-std::vector<float> arena_of(const StepGraphs& graphs, const Safetensors& file,
+std::vector<float> arena_of(const ArenaLayout& layout, const Safetensors& file,
                             const std::string& state, const std::string& name) {
-  std::vector<float> arena(static_cast<size_t>(graphs.parameters.num_floats()), 0.0f);
-  for (const ArenaLayout::Entry& entry : graphs.parameters.entries()) {
+  std::vector<float> arena(static_cast<size_t>(layout.num_floats()), 0.0f);
+  for (const ArenaLayout::Entry& entry : layout.entries()) {
     const std::string key = state.empty() ? entry.name : state_key(state, entry.name);
     const NamedTensor* tensor = file.find(key);
     NETCL_CHECK(tensor != nullptr && tensor->desc() == entry.desc, ErrorCode::kCheckpoint, name,
@@ -151,6 +159,11 @@ Checkpoint take_checkpoint(Replica& replica, const Optimizer& optimizer, Json st
   for (const Slot& slot : replica.graphs().slots) {
     out.tensors.tensors.push_back(cut(slot.name, layout.find(slot.name), parameters));
   }
+  const std::vector<float> statistics = replica.read_statistics();
+  for (const Slot& slot : replica.graphs().statistics) {
+    out.tensors.tensors.push_back(
+        cut(slot.name, replica.graphs().statistic_values.find(slot.name), statistics));
+  }
   const std::vector<std::string> states = optimizer.state_names();
   for (size_t i = 0; i < states.size(); ++i) {
     const std::vector<float> arena = replica.read_state(i);
@@ -180,11 +193,12 @@ void load_into(Replica& replica, const Optimizer& optimizer, const Checkpoint& c
               count == 1 ? " difference: " : " differences: ", join(lines, "; "),
               count > kMostDifferences ? "; ..." : "",
               ". Give the configuration with which it was trained, or another checkpoint");
-  replica.write_parameters(arena_of(graphs, checkpoint.tensors, "", name));
+  replica.write_parameters(arena_of(graphs.parameters, checkpoint.tensors, "", name));
+  replica.write_statistics(arena_of(graphs.statistic_values, checkpoint.tensors, "", name));
   if (!with_state) return;
   const std::vector<std::string> states = optimizer.state_names();
   for (size_t i = 0; i < states.size(); ++i) {
-    replica.write_state(i, arena_of(graphs, checkpoint.tensors, states[i], name));
+    replica.write_state(i, arena_of(graphs.parameters, checkpoint.tensors, states[i], name));
   }
 }
 

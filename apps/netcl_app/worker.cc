@@ -81,7 +81,13 @@ class Worker {
   void run() {
     segment_->set_phase(job_.rank, Phases::kSetUp);
     open_group();
-    replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows());
+    CompiledGraph::AllReduce all_reduce;
+    if (sums_) {
+      all_reduce = [this](const cl::Buffer& in, const cl::Buffer& out, const TensorDesc& desc) {
+        sums_->add_up(in, out, desc, "a sum inside of the step");
+      };
+    }
+    replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows(), all_reduce);
     read_start();
     Trainer trainer(trainer_options(), *replica_, group_, ShardPlan(job_.shard, job_.n_ranks),
                     train_, test_ ? &*test_ : nullptr, hooks());
@@ -133,7 +139,12 @@ class Worker {
     const netcl_bucket& bucket = communicator_->new_bucket(floats * sizeof(float));
     send_ = cl::Buffer(static_cast<cl_mem>(bucket.send), true);
     recv_ = cl::Buffer(static_cast<cl_mem>(bucket.recv), true);
-    group_ = {bootstrap_.get(), communicator_.get(), &bucket, job_.rank, job_.n_ranks};
+    const auto statistics = static_cast<size_t>(graphs_.statistic_values.num_floats());
+    sums_ = std::make_unique<GroupSum>(
+        *communicator_, *queue_,
+        std::max({statistics * sizeof(float), graphs_.largest_all_reduce(), size_t{4}}));
+    group_ = {bootstrap_.get(), communicator_.get(), &bucket, sums_.get(), job_.rank,
+              job_.n_ranks};
   }
 
   void read_start() {
@@ -279,6 +290,7 @@ class Worker {
   netcl_device device_handle_;
   std::vector<netcl_member> members_;
   std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<GroupSum> sums_;
   cl::Buffer send_, recv_;
   Group group_;
   std::optional<Replica> replica_;

@@ -27,7 +27,7 @@ extern "C" {
 /* While the major number is 0, a minor step may break: both must match exactly. From 1.0 on a
  * newer minor only appends. History: CHANGELOG.md. */
 #define NETCL_ABI_MAJOR 0u
-#define NETCL_ABI_MINOR 1u
+#define NETCL_ABI_MINOR 2u
 #define NETCL_EXPORT __attribute__((visibility("default")))
 
 #define NETCL_END_(tab, m) \
@@ -121,7 +121,11 @@ enum {
   NETCL_INIT_ONES = 1,
   NETCL_INIT_CONSTANT = 2, /* a                       */
   NETCL_INIT_UNIFORM = 3,  /* in [a, b)               */
-  NETCL_INIT_NORMAL = 4    /* mean a, deviation b     */
+  NETCL_INIT_NORMAL = 4,   /* mean a, deviation b     */
+  /* Since 0.2: */
+  NETCL_INIT_TRUNC_NORMAL = 5, /* the same, redrawn outside of a +- 2 b                      */
+  NETCL_INIT_ORTHOGONAL = 6    /* rows (or columns, the fewer) of the matrix [first dimension,
+                                * the others together] are orthogonal, of length a           */
 };
 enum { NETCL_MERGE_FIRST = 0, NETCL_MERGE_WEIGHTED_MEAN = 1, NETCL_MERGE_NONE = 2 };
 enum { NETCL_ROLE_PARAMETER = 0, NETCL_ROLE_STATISTIC = 1 };
@@ -177,6 +181,12 @@ typedef struct netcl_host {
   /* [any] NETCL_OK, or NETCL_E_PEER with the reason once the group is aborted: poll while waiting
    */
   netcl_rc (*boot_status)(netcl_call*, netcl_boot*);
+  /* tracing: traces a layer of type `type` as the part `name` of this one: its slots are called
+   * "<path>.<name>.<slot>". `attrs` are keys of that type, others have their default; no nested
+   * layers. Since 0.2. */
+  netcl_rc (*sublayer)(netcl_call*, netcl_graph*, netcl_str name, netcl_str type,
+                       const netcl_attr* attrs, uint32_t n_attrs, const netcl_value* in,
+                       uint32_t n_in, netcl_value* out, uint32_t n_out);
   /* ---- append here ---- */
 } netcl_host;
 

@@ -403,6 +403,17 @@ namespace plugin __attribute__((visibility("hidden"))) {
       return {result};
     }
 
+    // Traces a layer of another type as the part `name` of this one; `attrs` are its keys.
+    Value sublayer(std::string_view name, std::string_view type, const std::vector<netcl_attr>& attrs,
+                   Value in) const {
+      if (!NETCL_HAS(host_.table(), sublayer))
+        throw Failure(NETCL_E_ABI, "the host has no sublayer; it is older than 0.2");
+      netcl_value result = 0;
+      check(host_.table()->sublayer(host_.call(), graph_, to_abi(name), to_abi(type), attrs.data(),
+                                    static_cast<uint32_t>(attrs.size()), &in.id, 1, &result, 1));
+      return {result};
+    }
+
    private:
     Value slot(std::string_view name, const std::vector<int64_t>& shape, uint32_t role,
                uint32_t init, uint32_t merge, double a, double b) const {

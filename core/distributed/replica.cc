@@ -33,14 +33,16 @@ std::array<int32_t, 8> StepRandom::words() const {
 }
 
 Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelProvider& kernels,
-                 std::shared_ptr<Queue> queue, cl::Buffer send, cl::Buffer recv, int64_t max_rows)
+                 std::shared_ptr<Queue> queue, cl::Buffer send, cl::Buffer recv, int64_t max_rows,
+                 CompiledGraph::AllReduce all_reduce)
     : graphs_(graphs),
       optimizer_(optimizer),
       queue_(std::move(queue)),
       send_(std::move(send)),
       recv_(std::move(recv)),
-      train_(graphs.train, kernels, queue_,
-             [this](const auto& n, const auto& d) { return memory(n, d); }),
+      train_(
+          graphs.train, kernels, queue_,
+          [this](const auto& n, const auto& d) { return memory(n, d); }, std::move(all_reduce)),
       eval_(graphs.eval, kernels, queue_,
             [this](const auto& n, const auto& d) { return memory(n, d); }),
       update_(graphs.update, kernels, queue_,
@@ -56,6 +58,11 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
   random_ = queue_->allocate(8 * sizeof(int32_t), "the random state");
   hyper_ = queue_->allocate(8 * sizeof(float), "the hyper-parameters");
   parameters_ = queue_->allocate(arena_bytes(graphs.parameters), "the parameters");
+  const size_t statistics_bytes = arena_bytes(graphs.statistic_values);
+  if (statistics_bytes > 0) {
+    statistics_ = queue_->allocate(statistics_bytes, "the statistics");
+    next_statistics_ = queue_->allocate(statistics_bytes, "the next statistics");
+  }
   for (const std::string& name : optimizer_.state_names()) {
     states_.emplace_back(
         name, queue_->allocate(arena_bytes(graphs.parameters), "the optimiser's " + name));
@@ -77,11 +84,14 @@ void Replica::warm_up(int64_t rows) {
   const std::vector<float> parameters = read_parameters();
   std::vector<std::vector<float>> states;
   for (size_t i = 0; i < states_.size(); ++i) states.push_back(read_state(i));
-  forward_backward(rows, {});
+  const std::vector<float> statistics = read_statistics();
+  write_random({});
+  train_.run(rows, /*grouped=*/false);
   evaluate(rows);
   update(1, 0);
   clear_gradients();
   write_parameters(parameters);
+  write_statistics(statistics);
   for (size_t i = 0; i < states_.size(); ++i) write_state(i, states[i]);
   queue_->finish();
 }
@@ -110,6 +120,14 @@ cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc) {
     if (std::find(sums.begin(), sums.end(), name) != sums.end() || name.rfind("grad/", 0) == 0) {
       return slice(send_, graphs_.gradients.find(name).offset, desc.size_bytes());
     }
+    const auto& statistics = graphs_.statistics;
+    const bool next = name.rfind("next/", 0) == 0;
+    const std::string plain = next ? name.substr(5) : name;
+    if (next || std::any_of(statistics.begin(), statistics.end(),
+                            [&](const Slot& slot) { return slot.name == plain; })) {
+      return slice((next ? next_statistics_ : statistics_)->buffer(),
+                   graphs_.statistic_values.find(plain).offset, desc.size_bytes());
+    }
     return slice(parameters_->buffer(), graphs_.parameters.find(name).offset, desc.size_bytes());
   });
 }
@@ -129,7 +147,7 @@ cl::Event Replica::stage(const float* x, const int32_t* labels, int64_t rows) {
   return marker();
 }
 
-void Replica::forward_backward(int64_t rows, const StepRandom& random) {
+void Replica::write_random(const StepRandom& random) {
   // A fill carries the words in the command itself, so nothing must outlive the call.
   const std::array<int32_t, 8> words = random.words();
   cl_int8 pattern;
@@ -137,12 +155,25 @@ void Replica::forward_backward(int64_t rows, const StepRandom& random) {
   with_cl_errors("writing the random state", [&] {
     queue_->cl().enqueueFillBuffer(random_->buffer(), pattern, 0, sizeof(pattern));
   });
+}
+
+void Replica::forward_backward(int64_t rows, const StepRandom& random) {
+  write_random(random);
   train_.run(rows);
 }
 
 void Replica::evaluate(int64_t rows) { eval_.run(rows); }
 
+void Replica::commit_statistics() {
+  if (statistics_ == nullptr) return;
+  with_cl_errors("committing the statistics", [&] {
+    queue_->cl().enqueueCopyBuffer(next_statistics_->buffer(), statistics_->buffer(), 0, 0,
+                                   arena_bytes(graphs_.statistic_values));
+  });
+}
+
 void Replica::update(int64_t step, double lr) {
+  commit_statistics();
   const std::array<float, 8> values = optimizer_.hyper(step, lr);
   cl_float8 pattern;
   std::copy(values.begin(), values.end(), pattern.s);
@@ -173,16 +204,19 @@ cl::Event Replica::marker() {
 }
 
 void Replica::initialise(uint64_t seed) {
-  std::vector<float> arena(static_cast<size_t>(graphs_.parameters.num_floats()), 0.0f);
-  for (size_t i = 0; i < graphs_.slots.size(); ++i) {
-    const std::vector<float> values =
-        initial_values(graphs_.slots[i], seed, static_cast<uint32_t>(i));
-    std::copy(values.begin(), values.end(),
-              arena.begin() + graphs_.parameters.find(graphs_.slots[i].name).offset);
-  }
-  write_parameters(arena);
-  std::fill(arena.begin(), arena.end(), 0.0f);
-  for (size_t i = 0; i < states_.size(); ++i) write_state(i, arena);
+  uint32_t index = 0;
+  const auto values_of = [&](const std::vector<Slot>& slots, const ArenaLayout& layout) {
+    std::vector<float> arena(static_cast<size_t>(layout.num_floats()), 0.0f);
+    for (const Slot& slot : slots) {
+      const std::vector<float> values = initial_values(slot, seed, index++);
+      std::copy(values.begin(), values.end(), arena.begin() + layout.find(slot.name).offset);
+    }
+    return arena;
+  };
+  write_parameters(values_of(graphs_.slots, graphs_.parameters));
+  write_statistics(values_of(graphs_.statistics, graphs_.statistic_values));
+  const std::vector<float> zeros(static_cast<size_t>(graphs_.parameters.num_floats()), 0.0f);
+  for (size_t i = 0; i < states_.size(); ++i) write_state(i, zeros);
 }
 
 std::vector<float> Replica::read_arena(const cl::Buffer& buffer, const ArenaLayout& layout) {
@@ -193,10 +227,10 @@ std::vector<float> Replica::read_arena(const cl::Buffer& buffer, const ArenaLayo
   return out;
 }
 
-void Replica::write_arena(const cl::Buffer& buffer, const std::vector<float>& arena) {
-  NETCL_CHECK(static_cast<int64_t>(arena.size()) == graphs_.parameters.num_floats(),
-              ErrorCode::kInternal, "an arena of ", arena.size(), " floats for one of ",
-              graphs_.parameters.num_floats());
+void Replica::write_arena(const cl::Buffer& buffer, const ArenaLayout& layout,
+                          const std::vector<float>& arena) {
+  NETCL_CHECK(static_cast<int64_t>(arena.size()) == layout.num_floats(), ErrorCode::kInternal,
+              "an arena of ", arena.size(), " floats for one of ", layout.num_floats());
   with_cl_errors("writing an arena", [&] {
     queue_->cl().enqueueWriteBuffer(buffer, CL_TRUE, 0, arena.size() * sizeof(float), arena.data());
   });
@@ -207,13 +241,21 @@ std::vector<float> Replica::read_parameters() {
 }
 std::vector<float> Replica::read_gradients() { return read_arena(recv_, graphs_.gradients); }
 void Replica::write_parameters(const std::vector<float>& arena) {
-  write_arena(parameters_->buffer(), arena);
+  write_arena(parameters_->buffer(), graphs_.parameters, arena);
+}
+std::vector<float> Replica::read_statistics() {
+  if (statistics_ == nullptr) return {};
+  return read_arena(statistics_->buffer(), graphs_.statistic_values);
+}
+void Replica::write_statistics(const std::vector<float>& arena) {
+  if (statistics_ == nullptr && arena.empty()) return;
+  write_arena(statistics_->buffer(), graphs_.statistic_values, arena);
 }
 std::vector<float> Replica::read_state(size_t index) {
   return read_arena(states_.at(index).second->buffer(), graphs_.parameters);
 }
 void Replica::write_state(size_t index, const std::vector<float>& arena) {
-  write_arena(states_.at(index).second->buffer(), arena);
+  write_arena(states_.at(index).second->buffer(), graphs_.parameters, arena);
 }
 
 }  // namespace netcl

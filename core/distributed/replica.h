@@ -30,13 +30,16 @@ struct StepRandom {
 class Replica {
  public:
   // `send`, `recv`: gradient arenas of graphs.gradients.num_floats() floats. `max_rows`: the
-  // largest shard that will be staged. Errors: kDevice.
+  // largest shard that will be staged. `all_reduce`: see CompiledGraph; nullptr when alone.
+  // Errors: kDevice.
   Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelProvider& kernels,
-          std::shared_ptr<Queue> queue, cl::Buffer send, cl::Buffer recv, int64_t max_rows);
+          std::shared_ptr<Queue> queue, cl::Buffer send, cl::Buffer recv, int64_t max_rows,
+          CompiledGraph::AllReduce all_reduce = nullptr);
 
   // Prepares the kernels of a shard size, so that no step pays for it. Errors: kDevice, kPlugin.
   void prepare_train(int64_t rows) { train_.prepare(rows); }
-  // Runs all three graphs once, on whatever was staged last; parameters and state stay as they are.
+  // Runs all three graphs once, on whatever was staged last and without the other replicas;
+  // parameters and state stay as they are.
   void warm_up(int64_t rows);
 
   // Copies a shard to the device; x and labels must stay valid until the returned event.
@@ -45,6 +48,9 @@ class Replica {
   void forward_backward(int64_t rows, const StepRandom& random);
   // Sums only.
   void evaluate(int64_t rows);
+  // Makes the statistics that forward_backward computed the ones that are used. `update` does it;
+  // several passes before one update need it between them.
+  void commit_statistics();
   // One optimiser step with the gradients in `recv`. `step` counts from 1.
   void update(int64_t step, double lr);
   // Starts copying the sums to `out`, graphs().sums_floats floats as the gradient arena holds them:
@@ -58,6 +64,9 @@ class Replica {
   // Whole arenas as laid out by StepGraphs::parameters; wait for the device.
   std::vector<float> read_parameters();
   void write_parameters(const std::vector<float>& arena);
+  // As laid out by StepGraphs::statistic_values: those in use. Empty if there are none.
+  std::vector<float> read_statistics();
+  void write_statistics(const std::vector<float>& arena);
   std::vector<float> read_gradients();  // as laid out by StepGraphs::gradients, reduced
   std::vector<float> read_state(size_t index);
   void write_state(size_t index, const std::vector<float>& arena);
@@ -72,16 +81,18 @@ class Replica {
  private:
   cl::Buffer memory(const std::string& name, const TensorDesc& desc);
   void clear_gradients();
+  void write_random(const StepRandom& random);
   void write(const cl::Buffer& buffer, const void* bytes, size_t size, const char* what);
   std::vector<float> read_arena(const cl::Buffer& buffer, const ArenaLayout& layout);
-  void write_arena(const cl::Buffer& buffer, const std::vector<float>& arena);
+  void write_arena(const cl::Buffer& buffer, const ArenaLayout& layout,
+                   const std::vector<float>& arena);
 
   const StepGraphs& graphs_;
   const Optimizer optimizer_;
   std::shared_ptr<Queue> queue_;
   cl::Buffer send_, recv_;
   size_t row_bytes_ = 0;  // of one sample on the device
-  std::shared_ptr<Storage> x_, labels_, random_, hyper_, parameters_;
+  std::shared_ptr<Storage> x_, labels_, random_, hyper_, parameters_, statistics_, next_statistics_;
   std::vector<std::pair<std::string, std::shared_ptr<Storage>>> states_;
   CompiledGraph train_, eval_, update_;
 };

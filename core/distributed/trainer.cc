@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 namespace netcl {
 
@@ -176,6 +177,7 @@ void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
   float* out = floats(*sums_ring_) + slot * static_cast<size_t>(replica_.graphs().sums_floats);
   pending_.push_back({epoch, step_, replica_.read_sums(out, true), slot});
   account_.samples += shard.count;
+  samples_since_merge_ += static_cast<double>(shard.count);
   drain(kInFlight);
 }
 
@@ -320,6 +322,7 @@ StopReason Trainer::run() {
       report.samples += batches_.range(s).count;
     }
     if (go_on) replan();
+    merge_statistics();
     if (test_ != nullptr && reason_ != StopReason::kInterrupted) {
       report.test = evaluate(*test_);
       if (!report.test) reason_ = StopReason::kInterrupted;
@@ -332,6 +335,29 @@ StopReason Trainer::run() {
     reason_ = StopReason::kMaxSteps;
   }
   return reason_;
+}
+
+void Trainer::merge_statistics() {
+  const StepGraphs& graphs = replica_.graphs();
+  const bool equal = std::all_of(graphs.statistics.begin(), graphs.statistics.end(),
+                                 [](const Slot& slot) { return slot.merge == NETCL_MERGE_NONE; });
+  if (group_.sums == nullptr || equal) return;
+  std::vector<double> weights(group_.n_ranks);
+  group_.bootstrap->exchange(&samples_since_merge_, sizeof(double), weights.data());
+  samples_since_merge_ = 0;
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (total == 0) return;
+  std::vector<float> arena = replica_.read_statistics();
+  for (const Slot& slot : graphs.statistics) {
+    const double factor = slot.merge == NETCL_MERGE_WEIGHTED_MEAN ? weights[group_.rank] / total
+                          : group_.rank == 0                      ? 1.0
+                                                                  : 0.0;
+    const ArenaLayout::Entry& entry = graphs.statistic_values.find(slot.name);
+    const auto begin = arena.begin() + entry.offset;
+    std::transform(begin, begin + entry.desc.shape.num_elements(), begin,
+                   [factor](float x) { return static_cast<float>(factor * x); });
+  }
+  replica_.write_statistics(group_.sums->add_up(arena, "statistics"));
 }
 
 std::optional<Sums> Trainer::add_over_ranks(const Sums& mine, bool stopped) {

@@ -22,6 +22,7 @@
 #include "core/data/batches.h"
 #include "core/data/dataset.h"
 #include "core/data/prefetcher.h"
+#include "core/distributed/group_sum.h"
 #include "core/distributed/replica.h"
 #include "core/distributed/shard_plan.h"
 #include "core/optim/schedule.h"
@@ -89,6 +90,7 @@ struct Group {
   Bootstrap* bootstrap = nullptr;
   Communicator* communicator = nullptr;
   const netcl_bucket* bucket = nullptr;
+  GroupSum* sums = nullptr;  // holds at least the statistics' arena
   uint32_t rank = 0, n_ranks = 1;
 };
 
@@ -122,6 +124,8 @@ class Trainer {
   void drain(size_t keep);
   bool must_stop();
   void replan();
+  // Makes the replicas' statistics one, by each slot's merge rule. Collective.
+  void merge_statistics();
   std::optional<Sums> add_over_ranks(const Sums& mine, bool stopped);
   void phase(TrainerPhase now) const;
   void note_collective(std::string_view name) const;
@@ -153,6 +157,7 @@ class Trainer {
   std::vector<double> seconds_per_sample_;  // of this rank's steps since the last plan
   int64_t replans_ = 0, planned_at_ = 0;
   int64_t step_ = 0;
+  double samples_since_merge_ = 0;  // this rank's
   int64_t stop_at_ = -1;
   int64_t evaluations_ = 0;
   double last_loss_ = std::numeric_limits<double>::quiet_NaN();  // the last finite one

@@ -5,11 +5,20 @@
 namespace netcl {
 
 CompiledGraph::CompiledGraph(Graph graph, KernelProvider& kernels, std::shared_ptr<Queue> queue,
-                             Memory memory)
+                             Memory memory, AllReduce all_reduce)
     : graph_(std::move(graph)),
       kernels_(kernels),
       queue_(std::move(queue)),
-      memory_(std::move(memory)) {}
+      memory_(std::move(memory)),
+      all_reduce_(std::move(all_reduce)) {}
+
+void CompiledGraph::copy_sum(const Reduction& reduction) const {
+  const size_t bytes = reduction.desc.size_bytes();
+  if (bytes == 0) return;
+  with_cl_errors("copying a sum", [&] {
+    queue_->cl().enqueueCopyBuffer(reduction.in, reduction.out, 0, 0, bytes);
+  });
+}
 
 std::vector<TensorDesc> CompiledGraph::descs(const std::vector<ValueId>& values,
                                              int64_t batch) const {
@@ -25,10 +34,22 @@ void CompiledGraph::prepare(int64_t batch) {
   if (instances_.count(batch) == 0) instances_[batch] = make_instance(batch);
 }
 
-void CompiledGraph::run(int64_t batch) {
+void CompiledGraph::run(int64_t batch, bool grouped) {
   prepare(batch);
   const Instance& instance = *instances_.at(batch);
-  for (const Executable& executable : instance.executables) executable.enqueue(queue_->cl());
+  size_t next = 0;
+  const auto launch_until = [&](size_t end) {
+    for (; next < end; ++next) instance.executables[next].enqueue(queue_->cl());
+  };
+  for (const Reduction& reduction : instance.reductions) {
+    launch_until(reduction.before);
+    if (grouped && all_reduce_) {
+      all_reduce_(reduction.in, reduction.out, reduction.desc);
+    } else {
+      copy_sum(reduction);
+    }
+  }
+  launch_until(instance.executables.size());
   queue_->enqueued(instance.num_launches);
 }
 
@@ -58,6 +79,7 @@ std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(int64_t ba
     if (node.op->view) continue;
     for (const ValueId v : node.in) touch(v, i);
     for (const ValueId v : node.out) touch(v, i);
+    if (node.op->collective) continue;
     const std::vector<TensorDesc> in = descs(node.in, batch), out = descs(node.out, batch);
     const Attrs attrs = node.attrs.with_batch(batch);
     const auto recipe = kernels_.recipe(queue_->device(), {*node.op, in, out, attrs});
@@ -84,6 +106,10 @@ std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(int64_t ba
     std::vector<cl::Buffer> in, out, extra;
     for (const ValueId v : nodes[i].in) in.push_back(place.at(graph_.root(v)));
     for (const ValueId v : nodes[i].out) out.push_back(place.at(graph_.root(v)));
+    if (nodes[i].op->collective) {
+      instance->reductions.push_back({next, in[0], out[0], descs(nodes[i].in, batch)[0]});
+      continue;
+    }
     for (const size_t index : scratch[i]) extra.push_back(at(index));
     instance->executables[next++].bind(in, out, extra);
   }

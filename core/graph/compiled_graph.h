@@ -26,13 +26,21 @@ class CompiledGraph {
   // is prepared; `desc` is concrete.
   using Memory = std::function<cl::Buffer(const std::string& name, const TensorDesc& desc)>;
 
-  CompiledGraph(Graph graph, KernelProvider& kernels, std::shared_ptr<Queue> queue, Memory memory);
+  // Adds `in` up over the replicas of a step into `out`, in the queue's order. Every replica of a
+  // group runs the same graph, so all ask for the same sums in the same order.
+  using AllReduce =
+      std::function<void(const cl::Buffer& in, const cl::Buffer& out, const TensorDesc& desc)>;
+
+  // Without `all_reduce` the graph is a group of its own: its sums are its inputs.
+  CompiledGraph(Graph graph, KernelProvider& kernels, std::shared_ptr<Queue> queue, Memory memory,
+                AllReduce all_reduce = nullptr);
 
   // Prepares the instance for a batch size (0 is allowed) unless it exists. Errors: kDevice,
   // kPlugin.
   void prepare(int64_t batch);
-  // Enqueues the instance's launches; prepares it if need be. Errors: kDevice.
-  void run(int64_t batch);
+  // Enqueues the instance's launches; prepares it if need be. Not `grouped`: no replica is waited
+  // for, sums are their inputs (to launch everything once before training). Errors: kDevice.
+  void run(int64_t batch, bool grouped = true);
 
   const Graph& graph() const { return graph_; }
   size_t launches_per_run(int64_t batch) const { return instances_.at(batch)->num_launches; }
@@ -41,12 +49,19 @@ class CompiledGraph {
   size_t temporaries_bytes() const { return temporaries_bytes_; }
 
  private:
+  struct Reduction {
+    size_t before;  // the executable that it precedes
+    cl::Buffer in, out;
+    TensorDesc desc;
+  };
   struct Instance {
     std::vector<std::shared_ptr<Storage>> workspace;  // one buffer a slot
     std::vector<Executable> executables;
+    std::vector<Reduction> reductions;  // in order
     size_t num_launches = 0;
   };
   std::unique_ptr<Instance> make_instance(int64_t batch);
+  void copy_sum(const Reduction& reduction) const;
   std::vector<std::shared_ptr<Storage>> take_workspace(const MemoryPlan& plan);
   std::vector<TensorDesc> descs(const std::vector<ValueId>& values, int64_t batch) const;
 
@@ -54,6 +69,7 @@ class CompiledGraph {
   KernelProvider& kernels_;
   std::shared_ptr<Queue> queue_;
   Memory memory_;
+  AllReduce all_reduce_;
   std::map<int64_t, std::unique_ptr<Instance>> instances_;
   std::vector<std::shared_ptr<Storage>> workspace_;  // slots, shared by all instances that fit
   size_t workspace_bytes_ = 0, temporaries_bytes_ = 0;

@@ -16,7 +16,9 @@ namespace {
 struct Traced {
   ValueId loss = 0, denominator = 0;
   std::vector<std::pair<std::string, ValueId>> metrics;
-  std::map<std::string, ValueId> parameters;  // by slot name
+  std::map<std::string, ValueId> parameters;  // parameters and statistics, by slot name
+  std::vector<SlotUpdate> updates;
+  std::vector<NodeRange> recompute;
   int64_t num_outputs = 0;
 };
 
@@ -71,8 +73,12 @@ Traced trace(const StepSpec& spec, LayerProvider& layers, bool training, std::ve
         return *random;
       },
       {training, spec.locate});
+  if (spec.precision != DType::kF32) graph.set_autocast(spec.precision);
   const ValueId logits = tracer.sequence(spec.layers, "model.layers", x);
+  out.updates = tracer.updates();
+  out.recompute = tracer.recompute();
   trace_loss(spec, graph, logits, labels, out);
+  graph.set_autocast(std::nullopt);
   return out;
 }
 
@@ -105,15 +111,42 @@ int64_t StepGraphs::num_parameters() const {
   return n;
 }
 
+size_t StepGraphs::largest_all_reduce() const {
+  size_t bytes = 0;
+  for (const Node& node : train.nodes()) {
+    if (node.op->collective) bytes = std::max(bytes, train.desc(node.in[0]).size_bytes());
+  }
+  return bytes;
+}
+
+namespace {
+
+// Asks for the next values of the statistics; one that the model leaves alone keeps its value.
+void output_statistics(const Traced& train, StepGraphs& out) {
+  for (const Slot& slot : out.statistics) {
+    out.statistic_values.add(slot.name, slot.desc);
+    ValueId next = train.parameters.at(slot.name);
+    for (const SlotUpdate& update : train.updates) {
+      if (update.slot == slot.name) next = update.next;
+    }
+    out.train.output("next/" + slot.name, next);
+  }
+}
+
+}  // namespace
+
 StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
   StepGraphs out;
-  const Traced train = trace(spec, layers, true, out.slots, out.train);
+  std::vector<Slot> declared;
+  const Traced train = trace(spec, layers, true, declared, out.train);
+  for (const Slot& slot : declared) (slot.statistic ? out.statistics : out.slots).push_back(slot);
   NETCL_CHECK(!out.slots.empty(), ErrorCode::kUsage, "model: it has no parameters to train");
   out.num_outputs = train.num_outputs;
 
   std::vector<ValueId> wanted;
   for (const Slot& slot : out.slots) wanted.push_back(train.parameters.at(slot.name));
-  const auto grads = gradients(out.train, train.loss, std::nullopt, wanted);
+  const auto grads =
+      gradients(out.train, train.loss, std::nullopt, wanted, train.recompute);
   output_sums(out.train, train);
   out.sums = {step_names::kLoss, step_names::kDenominator};
   for (const auto& [name, value] : train.metrics) out.sums.push_back(name);
@@ -129,12 +162,13 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
     out.parameters.add(slot.name, slot.desc);
     out.gradients.add("grad/" + slot.name, slot.desc);
   }
+  output_statistics(train, out);
   run_passes(out.train);
 
-  const size_t num_slots = out.slots.size();
-  output_sums(out.eval, trace(spec, layers, false, out.slots, out.eval));
-  NETCL_CHECK(out.slots.size() == num_slots, ErrorCode::kPlugin, "a layer declares the slot ",
-              out.slots.back().name, " in evaluation only");
+  const size_t num_declared = declared.size();
+  output_sums(out.eval, trace(spec, layers, false, declared, out.eval));
+  NETCL_CHECK(declared.size() == num_declared, ErrorCode::kPlugin, "a layer declares the slot ",
+              declared.back().name, " in evaluation only");
   run_passes(out.eval);
 
   build_update(spec, out, out.update);

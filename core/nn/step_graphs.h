@@ -27,11 +27,12 @@ struct StepSpec {
   std::string loss = "cross_entropy";
   std::vector<std::string> metrics = {"accuracy"};
   Optimizer optimizer;
+  DType precision = DType::kF32;  // of activations and products; parameters stay f32
   std::function<std::string(const std::string& path)> locate;  // see TraceOptions
 };
 
-// Names of externals and outputs of the graphs; parameters go by their slot's name, gradients by
-// "grad/" and that name.
+// Names of externals and outputs of the graphs; parameters and statistics go by their slot's name,
+// gradients by "grad/" and that name, the next values of statistics by "next/" and that name.
 namespace step_names {
 constexpr const char* kX = "x";                      // f32[B, input...]
 constexpr const char* kLabels = "labels";            // i32[B]
@@ -46,15 +47,19 @@ constexpr const char* kDivisor = "divisor";          // f32[1]: the denominator 
 }  // namespace step_names
 
 struct StepGraphs {
-  std::vector<Slot> slots;        // in the order of the model
+  std::vector<Slot> slots;        // the parameters, in the order of the model
+  std::vector<Slot> statistics;   // what training changes without a gradient, in the same order
   ArenaLayout parameters;         // in the order in which backward yields their gradients
   ArenaLayout gradients;          // the sums, then the gradients in the same order
+  ArenaLayout statistic_values;   // of the statistics
   int64_t sums_floats = 0;        // size of the sums at the beginning of the gradient arena
   std::vector<std::string> sums;  // their names
   int64_t num_outputs = 0;        // classes that the model tells apart
   Graph train, eval, update;
 
   int64_t num_parameters() const;  // trained numbers
+  // Bytes of the largest sum that the training graph adds up over the replicas; 0: none.
+  size_t largest_all_reduce() const;
 };
 
 // Errors: kUsage, with place and path, for a model that does not fit together.

@@ -11,6 +11,9 @@ using nlohmann::ordered_json;
 
 namespace {
 
+// Every layer has this key: its activations are computed again in the backward part.
+constexpr const char* kRecompute = "recompute";
+
 // "model.layers[2].layers[0]" -> "layers.2.layers.0": how PyTorch names nested modules.
 std::string slot_prefix(const std::string& path) {
   std::string out;
@@ -110,7 +113,7 @@ ValueId Tracer::sequence(const ordered_json& layers, const std::string& path, Va
 LayerArgs Tracer::check_args(const LayerType& type, const ordered_json& config,
                              const std::string& path) {
   LayerArgs out;
-  std::vector<std::string> known = {"type"};
+  std::vector<std::string> known = {"type", kRecompute};
   for (const LayerAttr& attr : type.attrs()) known.push_back(attr.key);
   for (const auto& item : config.items()) {
     if (std::find(known.begin(), known.end(), item.key()) == known.end()) {
@@ -122,6 +125,10 @@ LayerArgs Tracer::check_args(const LayerType& type, const ordered_json& config,
     const std::string at = path + "." + attr.key;
     const auto found = config.find(attr.key);
     if (attr.kind == NETCL_ATTR_LAYERS) {
+      if (found == config.end() && !attr.required) {  // absent: an empty list
+        out.nested.push_back({attr.key, {-1, 0}});
+        continue;
+      }
       if (found == config.end() || !found->is_array()) bad(at, "expected a list of layers");
       out.nested.push_back(
           {attr.key, {static_cast<int64_t>(lists_.size()), static_cast<uint32_t>(found->size())}});
@@ -172,7 +179,9 @@ std::vector<ValueId> Tracer::layer(const ordered_json& config, const std::string
           str_cat("layer \"", type.name(), "\" takes ", type.n_in(), " inputs, not ", in.size()));
     }
     const LayerArgs args = check_args(type, config, path);
+    const size_t begin = recorder_.nodes().size();
     std::vector<ValueId> out = type.trace(*this, args, in);
+    if (wants_recompute(config, path)) mark_recompute({begin, recorder_.nodes().size()});
     path_ = saved;
     return out;
   } catch (const Error& e) {
@@ -186,19 +195,56 @@ std::vector<ValueId> Tracer::layer(const ordered_json& config, const std::string
   }
 }
 
-ValueId Tracer::slot(const std::string& name, const TensorDesc& desc, uint32_t init, double a,
-                     double b) {
-  NETCL_CHECK(!desc.shape.symbolic(), ErrorCode::kPlugin, "slot \"", name,
-              "\" has a shape that depends on the batch: ", desc.shape.str());
-  const std::string full = slot_prefix(path_) + "." + name;
-  for (const Slot& known : slots_) {
-    if (known.name != full) continue;
-    NETCL_CHECK(known.desc == desc, ErrorCode::kPlugin, "slot ", full, " was declared as ",
-                known.desc.str(), " and now as ", desc.str());
-    return slot_value_(known);
+bool Tracer::wants_recompute(const ordered_json& config, const std::string& path) const {
+  const auto found = config.find(kRecompute);
+  if (found == config.end()) return false;
+  if (!found->is_boolean())
+    bad(path + "." + kRecompute, "expected true or false, found " + described(*found));
+  return found->get<bool>();
+}
+
+void Tracer::mark_recompute(NodeRange range) {
+  if (range.begin == range.end) return;
+  while (!recompute_.empty() && recompute_.back().begin >= range.begin) recompute_.pop_back();
+  recompute_.push_back(range);
+}
+
+ValueId Tracer::slot(Slot slot) {
+  NETCL_CHECK(!slot.desc.shape.symbolic(), ErrorCode::kPlugin, "slot \"", slot.name,
+              "\" has a shape that depends on the batch: ", slot.desc.shape.str());
+  slot.name = slot_prefix(path_) + "." + slot.name;
+  const auto known = std::find_if(slots_.begin(), slots_.end(),
+                                  [&](const Slot& other) { return other.name == slot.name; });
+  if (known != slots_.end()) {
+    NETCL_CHECK(known->desc == slot.desc && known->statistic == slot.statistic, ErrorCode::kPlugin,
+                "slot ", slot.name, " was declared as ", known->desc.str(), " and now as ",
+                slot.desc.str());
+  } else {
+    slots_.push_back(slot);
   }
-  slots_.push_back({full, desc, init, a, b});
-  return slot_value_(slots_.back());
+  const ValueId value = slot_value_(slot);
+  if (slot.statistic) statistics_[value] = std::move(slot);
+  return value;
+}
+
+void Tracer::update_slot(ValueId statistic, ValueId next) {
+  const auto found = statistics_.find(statistic);
+  NETCL_CHECK(found != statistics_.end(), ErrorCode::kPlugin,
+              "update_slot: the value stands for no statistic of this layer");
+  const Slot& slot = found->second;
+  NETCL_CHECK(recorder_.desc(next) == slot.desc, ErrorCode::kPlugin, "update_slot: ", slot.name,
+              " is ", slot.desc.str(), ", its next value ", recorder_.desc(next).str());
+  for (const SlotUpdate& other : updates_) {
+    NETCL_CHECK(other.slot != slot.name, ErrorCode::kPlugin, "update_slot: ", slot.name,
+                " has a next value already");
+  }
+  if (training()) updates_.push_back({slot.name, next});
+}
+
+std::vector<ValueId> Tracer::sublayer(const std::string& name, const ordered_json& config,
+                                      const std::vector<ValueId>& in) {
+  NETCL_CHECK(!name.empty(), ErrorCode::kPlugin, "a part of a layer needs a name");
+  return layer(config, path_ + "." + name, in);
 }
 
 std::pair<ValueId, int64_t> Tracer::random_stream() { return {random_state_(), next_stream_++}; }

@@ -7,22 +7,33 @@
 #define NETCL_CORE_NN_TRACER_H_
 
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/autograd/backward.h"
 #include "core/nn/layer_type.h"
 #include "core/ops/recorder.h"
 
 namespace netcl {
 
-// A trained parameter as a layer declared it.
+// A trained parameter, or a statistic that training changes without a gradient, as a layer declared
+// it.
 struct Slot {
   std::string name;
   TensorDesc desc;
   uint32_t init = 0;  // NETCL_INIT_*
   double a = 0, b = 0;
+  bool statistic = false;
+  uint32_t merge = 0;  // NETCL_MERGE_*: how the replicas' values of a statistic become one
+};
+
+// The next value of a statistic, as the training graph computes it.
+struct SlotUpdate {
+  std::string slot;
+  ValueId next;
 };
 
 struct TraceOptions {
@@ -46,9 +57,21 @@ class Tracer {
   // ---- services for layers (through the plugin boundary) ----
   Recorder& recorder() { return recorder_; }
   bool training() const { return options_.training; }
-  ValueId slot(const std::string& name, const TensorDesc& desc, uint32_t init, double a, double b);
+  // `slot.name` is the layer's own name for it.
+  ValueId slot(Slot slot);
+  // Assigns the next value of a statistic. Errors: kPlugin for a value that stands for none, one
+  // assigned before, or another shape. In evaluation nothing is kept.
+  void update_slot(ValueId statistic, ValueId next);
   std::pair<ValueId, int64_t> random_stream();
   std::vector<ValueId> nested(int64_t handle, uint32_t index, const std::vector<ValueId>& in);
+  // Traces a layer of another type as the part `name` of the one being traced. `config` holds its
+  // keys, "type" included; no nested layers.
+  std::vector<ValueId> sublayer(const std::string& name, const nlohmann::ordered_json& config,
+                                const std::vector<ValueId>& in);
+
+  const std::vector<SlotUpdate>& updates() const { return updates_; }
+  // The nodes of layers with "recompute": true, outermost ones only.
+  const std::vector<NodeRange>& recompute() const { return recompute_; }
 
  private:
   struct NestedList {
@@ -59,6 +82,8 @@ class Tracer {
                              const std::vector<ValueId>& in);
   LayerArgs check_args(const LayerType& type, const nlohmann::ordered_json& config,
                        const std::string& path);
+  bool wants_recompute(const nlohmann::ordered_json& config, const std::string& path) const;
+  void mark_recompute(NodeRange range);
   [[noreturn]] void bad(const std::string& path, const std::string& message) const;
 
   Recorder& recorder_;
@@ -69,6 +94,9 @@ class Tracer {
   TraceOptions options_;
   std::vector<NestedList> lists_;
   std::string path_;  // of the layer being traced
+  std::map<ValueId, Slot> statistics_;  // by the value that stands for them
+  std::vector<SlotUpdate> updates_;
+  std::vector<NodeRange> recompute_;
   int64_t next_stream_ = 0;
 };
 

@@ -19,10 +19,16 @@ std::vector<OpRow> build_table() {
   add_binary_rows(rows);
   add_activation_rows(rows);
   add_layout_rows(rows);
+  add_index_rows(rows);
+  add_gather_rows(rows);
   add_reduce_rows(rows);
   add_matmul_rows(rows);
+  add_attention_rows(rows);
   add_softmax_loss_rows(rows);
   add_random_rows(rows);
+  add_norm_rows(rows);
+  add_batch_norm_rows(rows);
+  add_collective_rows(rows);
   add_optim_rows(rows);
   add_conv_rows(rows);
   add_pool_rows(rows);

@@ -29,7 +29,7 @@ Rule parts(std::vector<Part> per_input) {
   return [per_input](const GradCall& c) -> Grads {
     Grads out(per_input.size());
     for (size_t i = 0; i < per_input.size(); ++i) {
-      if (!c.needed[i] || per_input[i] == nullptr || c.in_desc(i).dtype != DType::kF32) continue;
+      if (!c.needed[i] || per_input[i] == nullptr || !is_float(c.in_desc(i).dtype)) continue;
       out[i] = reduce_to(c.recorder, per_input[i](c), c.in_desc(i).shape);
     }
     return out;

@@ -2,6 +2,7 @@
 // position in the global batch alone (kernels/README.md), so any split of a batch keeps the same
 // ones.
 #include "core/base/error.h"
+#include "core/ops/checks.h"
 #include "core/ops/gradients.h"
 #include "core/ops/reference/philox.h"
 #include "core/ops/rows.h"
@@ -18,7 +19,7 @@ int64_t row_size(const Shape& shape) {
 }
 
 std::vector<TensorDesc> infer_dropout(const OpCall& call) {
-  NETCL_CHECK(call.in[0].dtype == DType::kF32, ErrorCode::kUsage, "needs an f32 input");
+  common_float(call, {0});
   NETCL_CHECK((call.in[1] == TensorDesc{DType::kI32, Shape{8}}), ErrorCode::kUsage,
               "the random state must be i32[8], is ", call.in[1].str());
   const double p = call.attrs.number("p");
@@ -76,6 +77,7 @@ void add_random_rows(std::vector<OpRow>& rows) {
   OpRow row;
   row.name = "dropout";
   row.min_in = row.max_in = 2;
+  row.half_storage = true;
   row.attrs = {{"p", 0.5}, {"stream", int64_t{0}}};
   row.infer = infer_dropout;
   row.facts = [](const OpCall& call, Attrs& facts) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/ops/checks.h"
 #include "core/ops/gradients.h"
 #include "core/ops/reduce.h"
 #include "core/ops/rows.h"
@@ -30,11 +31,16 @@ std::vector<int64_t> axes_of(const Attrs& attrs, const Shape& shape) {
 
 std::vector<TensorDesc> infer_reduce(const OpCall& call, DType out) {
   const Shape& shape = call.in[0].shape;
-  NETCL_CHECK(call.in[0].dtype == DType::kF32, ErrorCode::kUsage, "needs an f32 input");
   const std::vector<int64_t> axes = axes_of(call.attrs, shape);
   NETCL_CHECK(neighbours(axes, shape), ErrorCode::kUsage,
               "the axes are not neighbours; use netcl::reduce, which splits them into groups");
   return {{out, reduced_shape(shape, axes, keep_of(call.attrs))}};
+}
+
+// Floats and i64 keep their type, the shorter integers give i32.
+DType reduced_type(const OpCall& call) {
+  const DType in = call.in[0].dtype;
+  return is_float(in) || in == DType::kI64 ? in : DType::kI32;
 }
 
 OpRow reduce_row(const std::string& name, Line line,
@@ -42,7 +48,11 @@ OpRow reduce_row(const std::string& name, Line line,
   OpRow row;
   row.name = name;
   row.attrs = {{"axes", std::vector<int64_t>{}}, {"keep", int64_t{0}}};
-  row.infer = [](const OpCall& call) { return infer_reduce(call, DType::kF32); };
+  row.half_storage = true;
+  row.infer = [name](const OpCall& call) {
+    const bool integers = name != "mean" && name != "var";
+    return infer_reduce(call, integers ? reduced_type(call) : common_float(call));
+  };
   row.facts = [](const OpCall& call, Attrs& facts) {
     span_facts(span_of(call.in[0].shape, axes_of(call.attrs, call.in[0].shape)), facts);
   };
@@ -76,6 +86,22 @@ std::vector<OpCase> reduce_cases(const std::string& note = "") {
     keep = 1 - keep;
   }
   return out;
+}
+
+// Cases of the other integer types, along each axis.
+void add_integer_cases(std::vector<OpCase>* cases, const char* attr) {
+  const std::vector<std::pair<DType, int64_t>> types = {
+      {DType::kI32, 1000}, {DType::kI64, 1000}, {DType::kU8, 256}, {DType::kBool, 2}};
+  for (const auto& [dtype, high] : types) {
+    for (const int64_t axis : {0, 1}) {
+      OpCase c;
+      c.in = {{dtype, {13, 67}}};
+      if (std::string(attr) == "axes") c.attrs.set(attr, std::vector<int64_t>{axis});
+      if (std::string(attr) == "axis") c.attrs.set(attr, axis);
+      c.int_high = {high};
+      cases->push_back(c);
+    }
+  }
 }
 
 // The gradient of the output stretched back over the reduced axes.
@@ -205,6 +231,7 @@ OpRow argmax_row() {
   tie.fixed = {{0, {1, 3, 2, 3, 0, 7, 7, 7, 7, 7}}};
   tie.note = "the first of equal elements wins";
   row.cases.push_back(tie);
+  add_integer_cases(&row.cases, "axis");
   return row;
 }
 
@@ -220,6 +247,7 @@ void add_reduce_rows(std::vector<OpRow>& rows) {
     c.attrs = {{"axes", std::vector<int64_t>{axis}}};
     sum.cases.push_back(c);
   }
+  add_integer_cases(&sum.cases, "axes");
   rows.push_back(std::move(sum));
 
   OpRow mean = reduce_row("mean", line_mean, [](const GradCall& c) -> Grads {
@@ -231,9 +259,11 @@ void add_reduce_rows(std::vector<OpRow>& rows) {
   const std::string note = "ties, where the slope jumps, are points that random values miss";
   OpRow max_row = reduce_row("max_reduce", line_max, extreme_gradient);
   max_row.cases = reduce_cases(note);
+  add_integer_cases(&max_row.cases, "axes");
   rows.push_back(std::move(max_row));
   OpRow min_row = reduce_row("min_reduce", line_min, extreme_gradient);
   min_row.cases = reduce_cases(note);
+  add_integer_cases(&min_row.cases, "axes");
   rows.push_back(std::move(min_row));
 
   rows.push_back(var_row());

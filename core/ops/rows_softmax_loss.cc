@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/ops/checks.h"
 #include "core/ops/gradients.h"
 #include "core/ops/reduce.h"
 #include "core/ops/rows.h"
@@ -21,8 +22,8 @@ ReduceSpan softmax_span(const OpCall& call) {
 }
 
 std::vector<TensorDesc> infer_same(const OpCall& call) {
+  common_float(call);
   for (const TensorDesc& desc : call.in) {
-    NETCL_CHECK(desc.dtype == DType::kF32, ErrorCode::kUsage, "needs f32 inputs");
     NETCL_CHECK(desc.shape == call.in[0].shape, ErrorCode::kUsage, "the inputs' shapes differ");
   }
   NETCL_CHECK(call.in[0].shape.rank() > 0, ErrorCode::kUsage, "needs a tensor with an axis");
@@ -73,6 +74,8 @@ void log_softmax_grad_line(const double* dy, const double* y, double* dx, size_t
 OpRow softmax_row(const std::string& name, size_t num_in, Line line) {
   OpRow row;
   row.name = name;
+  row.half_storage = true;
+  row.autocast = Autocast::kFull;
   row.min_in = row.max_in = num_in;
   row.attrs = {{"axis", int64_t{-1}}};
   row.infer = infer_same;
@@ -111,8 +114,9 @@ OpRow softmax_row(const std::string& name, size_t num_in, Line line) {
 
 void check_loss_inputs(const OpCall& call) {
   const TensorDesc &logits = call.in[0], &labels = call.in[1];
-  NETCL_CHECK(logits.dtype == DType::kF32 && logits.shape.rank() == 2, ErrorCode::kUsage,
-              "logits must be f32 [N,C], are ", logits.str());
+  common_float(call, {0});
+  NETCL_CHECK(logits.shape.rank() == 2, ErrorCode::kUsage, "logits must be [N,C], are ",
+              logits.str());
   NETCL_CHECK(labels.dtype == DType::kI32 && (labels.shape == Shape{logits.shape[0]}),
               ErrorCode::kUsage, "labels must be i32 ", Shape{logits.shape[0]}.str(), ", are ",
               labels.str());
@@ -199,6 +203,8 @@ void add_softmax_loss_rows(std::vector<OpRow>& rows) {
 
   OpRow loss;
   loss.name = "cross_entropy";
+  loss.half_storage = true;
+  loss.autocast = Autocast::kFull;
   loss.min_in = loss.max_in = 2;
   loss.attrs = {{"ignore_index", kIgnore}};
   loss.infer = [](const OpCall& call) -> std::vector<TensorDesc> {
@@ -219,6 +225,8 @@ void add_softmax_loss_rows(std::vector<OpRow>& rows) {
 
   OpRow grad;
   grad.name = "cross_entropy_grad";
+  grad.half_storage = true;
+  grad.always_f32 = {2};
   grad.min_in = grad.max_in = 3;
   grad.attrs = {{"ignore_index", kIgnore}};
   grad.infer = [](const OpCall& call) -> std::vector<TensorDesc> {

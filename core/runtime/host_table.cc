@@ -141,19 +141,19 @@ netcl_rc op(netcl_call* call, netcl_graph* graph, netcl_str name, const netcl_va
 
 netcl_rc slot(netcl_call* call, netcl_graph* graph, const netcl_slot* slot, netcl_value* out) {
   return serve(call, [&] {
-    NETCL_CHECK(
-        slot->role == NETCL_ROLE_PARAMETER, ErrorCode::kPlugin, "slot ", text(slot->name),
-        ": this version of netcl trains parameters only; running statistics are not supported yet");
-    *out = graph->tracer->slot(text(slot->name), desc_from_abi(slot->desc), slot->init, slot->a,
-                               slot->b);
+    NETCL_CHECK(slot->role <= NETCL_ROLE_STATISTIC && slot->merge <= NETCL_MERGE_NONE,
+                ErrorCode::kPlugin, "slot ", text(slot->name), ": unknown role ", slot->role,
+                " or merge rule ", slot->merge);
+    *out = graph->tracer->slot({text(slot->name), desc_from_abi(slot->desc), slot->init, slot->a,
+                                slot->b, slot->role == NETCL_ROLE_STATISTIC, slot->merge});
   });
 }
 
-netcl_rc update_slot(netcl_call* call, netcl_graph*, netcl_value, netcl_value) {
-  return serve(call, [] {
-    fail(ErrorCode::kPlugin,
-         "update_slot: this version of netcl trains parameters only; running statistics are not "
-         "supported yet");
+netcl_rc update_slot(netcl_call* call, netcl_graph* graph, netcl_value slot, netcl_value next) {
+  return serve(call, [&] {
+    check_value(graph, slot);
+    check_value(graph, next);
+    graph->tracer->update_slot(slot, next);
   });
 }
 
@@ -165,6 +165,46 @@ netcl_rc layer(netcl_call* call, netcl_graph* graph, int64_t handle, uint32_t in
                const netcl_value* in, uint32_t n_in, netcl_value* out, uint32_t n_out) {
   return serve(call, [&] {
     give(graph->tracer->nested(handle, index, values(graph, in, n_in)), out, n_out, "nested layer");
+  });
+}
+
+// A layer's attributes as its entry of a configuration would have them.
+nlohmann::ordered_json layer_config(const std::string& type, const netcl_attr* attrs, uint32_t n) {
+  nlohmann::ordered_json out{{"type", type}};
+  for (uint32_t i = 0; i < n; ++i) {
+    const netcl_attr& a = attrs[i];
+    nlohmann::ordered_json& value = out[text(a.key)];
+    switch (a.kind) {
+      case NETCL_ATTR_INT:
+        value = a.u.i;
+        break;
+      case NETCL_ATTR_BOOL:
+        value = a.u.i != 0;
+        break;
+      case NETCL_ATTR_FLOAT:
+        value = a.u.f;
+        break;
+      case NETCL_ATTR_STR:
+        value = text(a.u.s);
+        break;
+      case NETCL_ATTR_INTS:
+        value = std::vector<int64_t>(a.u.iv, a.u.iv + a.n);
+        break;
+      default:
+        fail(ErrorCode::kPlugin, "sublayer: attribute ", text(a.key), " has kind ", a.kind,
+             "; a part of a layer takes integers, numbers, texts, booleans and lists of integers");
+    }
+  }
+  return out;
+}
+
+netcl_rc sublayer(netcl_call* call, netcl_graph* graph, netcl_str name, netcl_str type,
+                  const netcl_attr* attrs, uint32_t n_attrs, const netcl_value* in, uint32_t n_in,
+                  netcl_value* out, uint32_t n_out) {
+  return serve(call, [&] {
+    give(graph->tracer->sublayer(text(name), layer_config(text(type), attrs, n_attrs),
+                                 values(graph, in, n_in)),
+         out, n_out, "layer " + text(type));
   });
 }
 
@@ -206,7 +246,8 @@ const netcl_host& host_table() {
                                    layer,
                                    boot_exchange,
                                    boot_shared,
-                                   boot_status};
+                                   boot_status,
+                                   sublayer};
   return table;
 }
 

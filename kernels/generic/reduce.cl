@@ -1,8 +1,10 @@
 // sum, mean, max_reduce, min_reduce: x seen as [outer, reduce, inner] -> y [outer, inner].
 //
-// Contract   x: X_TYPE, y: Y_TYPE. reduce may be 0: sum 0, mean NaN, max and min the neutral value.
-// Defines    X_TYPE Y_TYPE; ACC, the accumulator (int when x and y are integers, else float), with
-//            ACC_IS_FLOAT; OP: OP_sum OP_mean OP_max_reduce OP_min_reduce; GROUP (group kernel).
+// Contract   x: X_DTYPE, y: Y_DTYPE. reduce may be 0: sum 0, mean NaN, max and min the
+//            neutral value.
+// Defines    X_DTYPE Y_DTYPE; ACC, the accumulator (float; long for i64, int for other integers),
+//            with ACC_IS_FLOAT and ACC_IS_LONG; OP: OP_sum OP_mean OP_max_reduce OP_min_reduce;
+//            GROUP (group kernel). Needs storage.cl before it.
 // Divisible  nothing.
 // Order      column and lanes: blocks of 128 elements, summed in order, then the blocks in order
 //            (the error grows with the square root of what plain summing would give).
@@ -19,6 +21,10 @@
 #define LOWEST (-INFINITY)
 #define HIGHEST INFINITY
 #define IS_NAN(v) isnan(v)
+#elif ACC_IS_LONG
+#define LOWEST LONG_MIN
+#define HIGHEST LONG_MAX
+#define IS_NAN(v) 0
 #else
 #define LOWEST INT_MIN
 #define HIGHEST INT_MAX
@@ -37,16 +43,17 @@ static inline ACC combine(const ACC acc, const ACC x) { return acc + x; }
 #endif
 
 #if OP == OP_mean
-#define FINISH(acc, n) ((Y_TYPE)((acc) / (ACC)(n)))
+#define FINISH(acc, n) ((acc) / (ACC)(n))
 #else
-#define FINISH(acc, n) ((Y_TYPE)(acc))
+#define FINISH(acc, n) (acc)
 #endif
 
+#define READ(p, i) (ACC)LOAD(X_DTYPE)(p, i)
 #define BLOCK 128
 
 // One work-item a result; neighbours read neighbouring addresses when inner > 1.
-__kernel void reduce_generic_column(__global const X_TYPE* x, __global Y_TYPE* y, const int results,
-                                    const int reduce, const int inner) {
+__kernel void reduce_generic_column(__global const TYPE(X_DTYPE)* x, __global TYPE(Y_DTYPE)* y,
+                                    const int results, const int reduce, const int inner) {
   const int i = (int)get_global_id(0);
   if (i >= results) return;
   const int o = i / inner;
@@ -55,17 +62,17 @@ __kernel void reduce_generic_column(__global const X_TYPE* x, __global Y_TYPE* y
   for (int begin = 0; begin < reduce; begin += BLOCK) {
     const int end = min(begin + BLOCK, reduce);
     ACC block = FIRST;
-    for (int r = begin; r < end; ++r) block = combine(block, (ACC)x[(size_t)r * inner]);
+    for (int r = begin; r < end; ++r) block = combine(block, READ(x, (size_t)r * inner));
     total = combine(total, block);
   }
-  y[i] = FINISH(total, reduce);
+  STORE(Y_DTYPE)(y, i, FINISH(total, reduce));
 }
 
 // Eight partial results: a CPU keeps them in one vector. Of a row (inner == 1) they are
 // interleaved and folded; of a column they are eight neighbouring columns.
 #define EACH8(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7)
 
-__kernel void reduce_generic_lanes_row(__global const X_TYPE* x, __global Y_TYPE* y,
+__kernel void reduce_generic_lanes_row(__global const TYPE(X_DTYPE)* x, __global TYPE(Y_DTYPE)* y,
                                        const int reduce) {
   const int o = (int)get_global_id(0);
   x += (size_t)o * reduce;
@@ -79,7 +86,7 @@ __kernel void reduce_generic_lanes_row(__global const X_TYPE* x, __global Y_TYPE
     EACH8(DECLARE)
 #undef DECLARE
     for (; r < end; r += 8) {
-#define ONE(k) b##k = combine(b##k, (ACC)x[r + k]);
+#define ONE(k) b##k = combine(b##k, READ(x, r + k));
       EACH8(ONE)
 #undef ONE
     }
@@ -90,13 +97,14 @@ __kernel void reduce_generic_lanes_row(__global const X_TYPE* x, __global Y_TYPE
   const ACC even = combine(combine(t0, t4), combine(t2, t6));
   const ACC odd = combine(combine(t1, t5), combine(t3, t7));
   ACC total = combine(even, odd);
-  for (; r < reduce; ++r) total = combine(total, (ACC)x[r]);
-  y[o] = FINISH(total, reduce);
+  for (; r < reduce; ++r) total = combine(total, READ(x, r));
+  STORE(Y_DTYPE)(y, o, FINISH(total, reduce));
 }
 
 // Work-item (block of 8 columns, outer). Columns beyond the last are read as the last one.
-__kernel void reduce_generic_lanes_column(__global const X_TYPE* x, __global Y_TYPE* y,
-                                          const int reduce, const int inner) {
+__kernel void reduce_generic_lanes_column(__global const TYPE(X_DTYPE)* x,
+                                          __global TYPE(Y_DTYPE)* y, const int reduce,
+                                          const int inner) {
   const int column = 8 * (int)get_global_id(0);
   const int o = (int)get_global_id(1);
   const int left = inner - column;
@@ -112,15 +120,15 @@ __kernel void reduce_generic_lanes_column(__global const X_TYPE* x, __global Y_T
 #undef DECLARE
     if (left >= 8) {
       for (int r = begin; r < end; ++r) {
-        __global const X_TYPE* row = x + (size_t)r * inner;
-#define ONE(k) b##k = combine(b##k, (ACC)row[k]);
+        __global const TYPE(X_DTYPE)* row = x + (size_t)r * inner;
+#define ONE(k) b##k = combine(b##k, READ(row, k));
         EACH8(ONE)
 #undef ONE
       }
     } else {
       for (int r = begin; r < end; ++r) {
-        __global const X_TYPE* row = x + (size_t)r * inner;
-#define ONE(k) b##k = combine(b##k, (ACC)row[min(k, left - 1)]);
+        __global const TYPE(X_DTYPE)* row = x + (size_t)r * inner;
+#define ONE(k) b##k = combine(b##k, READ(row, min(k, left - 1)));
         EACH8(ONE)
 #undef ONE
       }
@@ -130,26 +138,27 @@ __kernel void reduce_generic_lanes_column(__global const X_TYPE* x, __global Y_T
 #undef FOLD
   }
 #define PUT(k) \
-  if (k < left) y[k] = FINISH(t##k, reduce);
+  if (k < left) STORE(Y_DTYPE)(y, k, FINISH(t##k, reduce));
   EACH8(PUT)
 #undef PUT
 }
 
 #ifdef GROUP
 // One work-group a row (inner == 1).
-__kernel void reduce_generic_group(__global const X_TYPE* x, __global Y_TYPE* y, const int reduce) {
+__kernel void reduce_generic_group(__global const TYPE(X_DTYPE)* x, __global TYPE(Y_DTYPE)* y,
+                                   const int reduce) {
   __local ACC parts[GROUP];
   const int o = (int)get_group_id(0);
   const int t = (int)get_local_id(0);
   x += (size_t)o * reduce;
   ACC acc = FIRST;
-  for (int r = t; r < reduce; r += GROUP) acc = combine(acc, (ACC)x[r]);
+  for (int r = t; r < reduce; r += GROUP) acc = combine(acc, READ(x, r));
   parts[t] = acc;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int half_size = GROUP / 2; half_size > 0; half_size /= 2) {
     if (t < half_size) parts[t] = combine(parts[t], parts[t + half_size]);
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-  if (t == 0) y[o] = FINISH(parts[0], reduce);
+  if (t == 0) STORE(Y_DTYPE)(y, o, FINISH(parts[0], reduce));
 }
 #endif

@@ -2,15 +2,17 @@
 // mean, with divisor max(0, reduce - correction): too few elements give 0 / 0 or
 // infinity, as in PyTorch.
 //
-// Contract   x: X_TYPE, y: f32. Two passes: the mean first, then the squares of the differences.
-// Defines    X_TYPE; GROUP (group kernel).
+// Contract   x: X_DTYPE, y: Y_DTYPE. Two passes: the mean first, then the squares of
+//            the differences.
+// Defines    X_DTYPE Y_DTYPE; GROUP (group kernel). Needs storage.cl before it.
 // Divisible  nothing.
 // Order      column: blocks of 128 in order. group: strided partial sums, then a tree.
 
 #define BLOCK 128
 
-__kernel void var_generic_column(__global const X_TYPE* x, __global float* y, const int results,
-                                 const int reduce, const int inner, const int correction) {
+__kernel void var_generic_column(__global const TYPE(X_DTYPE)* x, __global TYPE(Y_DTYPE)* y,
+                                 const int results, const int reduce, const int inner,
+                                 const int correction) {
   const int i = (int)get_global_id(0);
   if (i >= results) return;
   const int o = i / inner;
@@ -19,7 +21,7 @@ __kernel void var_generic_column(__global const X_TYPE* x, __global float* y, co
   for (int begin = 0; begin < reduce; begin += BLOCK) {
     const int end = min(begin + BLOCK, reduce);
     float block = 0;
-    for (int r = begin; r < end; ++r) block += (float)x[(size_t)r * inner];
+    for (int r = begin; r < end; ++r) block += LOAD(X_DTYPE)(x, (size_t)r * inner);
     sum += block;
   }
   const float mean = sum / (float)reduce;
@@ -28,12 +30,12 @@ __kernel void var_generic_column(__global const X_TYPE* x, __global float* y, co
     const int end = min(begin + BLOCK, reduce);
     float block = 0;
     for (int r = begin; r < end; ++r) {
-      const float d = (float)x[(size_t)r * inner] - mean;
+      const float d = LOAD(X_DTYPE)(x, (size_t)r * inner) - mean;
       block += d * d;
     }
     squares += block;
   }
-  y[i] = squares / (float)max(reduce - correction, 0);
+  STORE(Y_DTYPE)(y, i, squares / (float)max(reduce - correction, 0));
 }
 
 #ifdef GROUP
@@ -50,21 +52,21 @@ static inline float group_sum(const float v, __local float* parts) {
 }
 
 // One work-group a row (inner == 1).
-__kernel void var_generic_group(__global const X_TYPE* x, __global float* y, const int reduce,
-                                const int correction) {
+__kernel void var_generic_group(__global const TYPE(X_DTYPE)* x, __global TYPE(Y_DTYPE)* y,
+                                const int reduce, const int correction) {
   __local float parts[GROUP];
   const int o = (int)get_group_id(0);
   const int t = (int)get_local_id(0);
   x += (size_t)o * reduce;
   float acc = 0;
-  for (int r = t; r < reduce; r += GROUP) acc += (float)x[r];
+  for (int r = t; r < reduce; r += GROUP) acc += LOAD(X_DTYPE)(x, r);
   const float mean = group_sum(acc, parts) / (float)reduce;
   acc = 0;
   for (int r = t; r < reduce; r += GROUP) {
-    const float d = (float)x[r] - mean;
+    const float d = LOAD(X_DTYPE)(x, r) - mean;
     acc += d * d;
   }
   const float squares = group_sum(acc, parts);
-  if (t == 0) y[o] = squares / (float)max(reduce - correction, 0);
+  if (t == 0) STORE(Y_DTYPE)(y, o, squares / (float)max(reduce - correction, 0));
 }
 #endif

@@ -94,9 +94,9 @@ class FakeLayers : public LayerProvider {
     const Shape shape = t.recorder().desc(x).shape;
     const int64_t out = args.values.integer("out");
     std::vector<ValueId> in = {
-        x, t.slot("weight", {DType::kF32, Shape{shape[1], out}}, NETCL_INIT_NORMAL, 0, 0.3)};
+        x, t.slot({"weight", {DType::kF32, Shape{shape[1], out}}, NETCL_INIT_NORMAL, 0, 0.3})};
     if (args.values.integer("bias") != 0)
-      in.push_back(t.slot("bias", {DType::kF32, Shape{out}}, NETCL_INIT_ZEROS, 0, 0));
+      in.push_back(t.slot({"bias", {DType::kF32, Shape{out}}, NETCL_INIT_ZEROS, 0, 0}));
     return t.recorder().call("matmul", in);
   }
 

@@ -76,7 +76,7 @@ TEST(StepGraphsTest, ArenasHoldEveryParameterInBackwardsOrder) {
 TEST(StepGraphsTest, AnUnusedParameterGetsAZeroGradient) {
   FakeLayers layers;
   layers.add("ignores", {}, [](Tracer& t, const LayerArgs&, ValueId x) {
-    t.slot("spare", {DType::kF32, Shape{2}}, NETCL_INIT_ZEROS, 0, 0);
+    t.slot({"spare", {DType::kF32, Shape{2}}, NETCL_INIT_ZEROS, 0, 0});
     return x;
   });
   const StepGraphs g =
@@ -112,7 +112,7 @@ TEST(StepGraphsTest, RefusesWhatCannotBeTrained) {
 TEST(StepGraphsTest, ASlotOfTheEvaluationAloneIsTheLayersFault) {
   FakeLayers layers;
   layers.add("sly", {}, [](Tracer& t, const LayerArgs&, ValueId x) {
-    if (!t.training()) t.slot("late", {DType::kF32, Shape{2}}, NETCL_INIT_ZEROS, 0, 0);
+    if (!t.training()) t.slot({"late", {DType::kF32, Shape{2}}, NETCL_INIT_ZEROS, 0, 0});
     return x;
   });
   const std::string message =

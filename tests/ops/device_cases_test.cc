@@ -205,7 +205,7 @@ class DeviceCases : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(DeviceCases, ForwardEqualsReference) {
   const OpRow& row = find_op(GetParam());
-  if (row.view) GTEST_SKIP() << row.name << " is a view";
+  if (row.view || row.collective) GTEST_SKIP() << row.name << " has no kernel";
   DeviceFixture& f = shared_device();
   const std::vector<Prepared> cases = prepare(row);
   std::vector<size_t> order(cases.size());
@@ -276,6 +276,7 @@ void check_gradients(const Prepared& p, size_t k, uint64_t seed) {
 TEST_P(DeviceCases, GradientsEqualTheHosts) {
   const OpRow& row = find_op(GetParam());
   if (!row.gradient) GTEST_SKIP() << row.name << " is not differentiable";
+  if (row.collective) GTEST_SKIP() << row.name << " has no kernel";
   if (shared_device().args().smallest) GTEST_SKIP() << "--smallest";
   const std::vector<Prepared> cases = prepare(row);
   for (size_t n = 0; n < cases.size(); ++n) {

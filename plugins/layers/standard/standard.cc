@@ -1,10 +1,11 @@
 // The standard layers, said in core ops: linear, relu, gelu, tanh, sigmoid, dropout, flatten,
-// reshape, softmax, sequential. A layer is one entry of the constructor: its keys and its trace.
+// reshape, softmax. A layer is one entry of the constructor: its keys and its trace.
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "core/abi/netcl_plugin.hpp"
+#include "plugins/layers/initialisers.h"
 
 namespace {
 
@@ -12,13 +13,14 @@ using netcl::plugin::attr_dims;
 using netcl::plugin::attr_float;
 using netcl::plugin::attr_int;
 using netcl::plugin::AttrSpec;
+using netcl::plugin::initialiser_attrs;
 using netcl::plugin::Decline;
 using netcl::plugin::Failure;
 using netcl::plugin::Trace;
 using netcl::plugin::Value;
 
 // y = x W^T + b on the last dimension; leading dimensions are treated as one batch.
-// Weight and bias start uniform in +-1/sqrt(in) (LeCun et al., Efficient BackProp, 1998).
+// Weight and bias start uniform in +-1/sqrt(in), as in PyTorch.
 void linear(const Trace& t) {
   const Value x = t.input(0);
   const std::vector<int64_t> shape = t.shape(x);
@@ -28,11 +30,13 @@ void linear(const Trace& t) {
         "expected an input of at least 2 dimensions with a fixed last one; flatten it first");
   }
   const int64_t in = shape.back(), out = t.attrs().integer("out");
-  const double bound = 1.0 / std::sqrt(static_cast<double>(in));
+  const auto usual = netcl::plugin::uniform_within(1.0 / std::sqrt(static_cast<double>(in)));
   std::vector<Value> operands = {
-      x, t.parameter("weight", {out, in}, NETCL_INIT_UNIFORM, -bound, bound)};
+      x, declare(t, "weight", {out, in},
+                 initial_weight(t.attrs(), static_cast<double>(in), static_cast<double>(out),
+                                usual))};
   if (t.attrs().boolean("bias")) {
-    operands.push_back(t.parameter("bias", {out}, NETCL_INIT_UNIFORM, -bound, bound));
+    operands.push_back(declare(t, "bias", {out}, initial_bias(t.attrs(), usual)));
   }
   std::vector<int64_t> result = shape;
   result.back() = out;
@@ -94,12 +98,6 @@ void reshape(const Trace& t) {
   t.output(0, t.op("reshape", {t.input(0)}, {attr_dims("shape", to)}));
 }
 
-void sequential(const Trace& t) {
-  Value x = t.input(0);
-  for (uint32_t i = 0; i < t.num_layers("layers"); ++i) x = t.layer("layers", i, x);
-  t.output(0, x);
-}
-
 // A layer that is one op without attributes.
 std::function<void(const Trace&)> unary(const char* op) {
   return [op](const Trace& t) { t.output(0, t.op(op, {t.input(0)})); };
@@ -126,11 +124,10 @@ class Standard : public netcl::plugin::LayerFamily {
                         0.999999,
                         "",
                         "probability of dropping an element"};
-    const AttrSpec layers = {"layers", NETCL_ATTR_LAYERS, true, 0, "", 0, 0, "", "layers in order"};
-    add({"linear",
-         "y = x W^T + b",
-         {integer("out", 1, 1 << 30, "number of outputs"), bias},
-         linear});
+    std::vector<AttrSpec> linear_attrs = initialiser_attrs();
+    linear_attrs.insert(linear_attrs.begin(),
+                        {integer("out", 1, 1 << 30, "number of outputs"), bias});
+    add({"linear", "y = x W^T + b", linear_attrs, linear});
     add({"relu", "max(x, 0)", {}, unary("relu")});
     add({"gelu", "x times the normal distribution function of x", {form}, gelu});
     add({"tanh", "hyperbolic tangent", {}, unary("tanh")});
@@ -153,7 +150,6 @@ class Standard : public netcl::plugin::LayerFamily {
            t.output(0,
                     t.op("softmax", {t.input(0)}, {attr_int("axis", t.attrs().integer("axis"))}));
          }});
-    add({"sequential", "layers one after the other", {layers}, sequential});
   }
   std::string_view id() const override { return "standard"; }
   std::string_view version() const override { return "1.0.0"; }

@@ -1,0 +1,17 @@
+// Layers that normalise.
+#include "plugins/layers/norm/batch_norm.h"
+
+namespace {
+
+class Norm : public netcl::plugin::LayerFamily {
+ public:
+  explicit Norm(const netcl_host* host) : LayerFamily(host) {
+    add(netcl::norm::batch_norm_type());
+  }
+  std::string_view id() const override { return "norm"; }
+  std::string_view version() const override { return "1.0.0"; }
+};
+
+}  // namespace
+
+NETCL_PLUGIN(Norm)
