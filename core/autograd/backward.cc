@@ -1,5 +1,7 @@
 #include "core/autograd/backward.h"
 
+#include <map>
+
 #include "core/base/error.h"
 #include "core/ops/op.h"
 
@@ -49,8 +51,19 @@ class Walk {
     grads_[id] = grads_[id] ? recorder_.call("add", {*grads_[id], grad}) : grad;
   }
 
+  // Records the range again; visits see its new values from now on. Sums over the replicas are kept.
+  void replay(const NodeRange& range) {
+    again_.clear();
+    for (size_t i = range.begin; i < range.end; ++i) {
+      const Node node = recorder_.nodes()[i];  // a copy: recording moves the list
+      if (node.op->collective) continue;
+      const std::vector<ValueId> out = recorder_.apply(node.op->name, now(node.in), node.attrs);
+      for (size_t k = 0; k < out.size(); ++k) again_[node.out[k]] = out[k];
+    }
+  }
+
   void visit(size_t index) {
-    const Node node = recorder_.nodes()[index];  // a copy: recording moves the list
+    const Node node = recorder_.nodes()[index];
     Grads dy;
     bool reached = false;
     for (const ValueId id : node.out) {
@@ -67,7 +80,8 @@ class Walk {
     NETCL_CHECK(node.op->gradient != nullptr, ErrorCode::kUsage, "gradients: op ", node.op->name,
                 " (node ", index,
                 ") lies between a wanted value and the output and is not differentiable");
-    const Grads dx = node.op->gradient({recorder_, node, dy, needed});
+    const Node seen{node.op, now(node.in), now(node.out), node.attrs};
+    const Grads dx = node.op->gradient({recorder_, seen, dy, needed});
     NETCL_CHECK(dx.size() == node.in.size(), ErrorCode::kInternal, "gradient rule of ",
                 node.op->name, " returned ", dx.size(), " entries for ", node.in.size(), " inputs");
     for (size_t i = 0; i < dx.size(); ++i) {
@@ -76,16 +90,26 @@ class Walk {
   }
 
  private:
+  std::vector<ValueId> now(std::vector<ValueId> values) const {
+    for (ValueId& v : values) {
+      const auto found = again_.find(v);
+      if (found != again_.end()) v = found->second;
+    }
+    return values;
+  }
+
   Recorder& recorder_;
   const std::vector<bool> depends_;
   Grads grads_;
+  std::map<ValueId, ValueId> again_;  // values of the range being walked, recorded again
 };
 
 }  // namespace
 
 std::vector<std::optional<ValueId>> gradients(Recorder& recorder, ValueId output,
                                               std::optional<ValueId> seed,
-                                              const std::vector<ValueId>& wanted) {
+                                              const std::vector<ValueId>& wanted,
+                                              const std::vector<NodeRange>& recompute) {
   NETCL_CHECK(output < recorder.num_values(), ErrorCode::kUsage, "gradients: output ", output,
               " is not of this recorder, which holds ", recorder.num_values());
   const TensorDesc desc = recorder.desc(output);
@@ -101,7 +125,12 @@ std::vector<std::optional<ValueId>> gradients(Recorder& recorder, ValueId output
   if (!walk.depends(output)) return out;
   if (!seed) seed = recorder.call("full", {}, {{"shape", desc.shape}, {"value", 1.0}, {"dtype", std::string(dtype_name(desc.dtype))}});
   walk.add(output, *seed, "the seed");
-  for (size_t i = num_nodes; i-- > 0;) walk.visit(i);
+  auto range = recompute.rbegin();
+  for (size_t i = num_nodes; i-- > 0;) {
+    while (range != recompute.rend() && i < range->begin) ++range;
+    if (range != recompute.rend() && i + 1 == range->end) walk.replay(*range);
+    walk.visit(i);
+  }
   for (size_t i = 0; i < wanted.size(); ++i) out[i] = walk.grad(wanted[i]);
   return out;
 }

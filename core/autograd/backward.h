@@ -10,6 +10,11 @@
 
 namespace netcl {
 
+// Nodes [begin, end) of a recorder.
+struct NodeRange {
+  size_t begin = 0, end = 0;
+};
+
 // Records the gradients of `output` with respect to `wanted`, given `seed`, the gradient of
 // `output` itself (none: ones). Only nodes that lead from a wanted value to the output are walked,
 // in reverse order of recording; contributions are added with the op `add`. Integer values carry no
@@ -19,9 +24,12 @@ namespace netcl {
 // Errors: kUsage if the output is not f32, the seed does not fit, a value is unknown, or an op on
 // the way has no gradient (the message names it).
 // Threads: those of the recorder.
+// `recompute`: ranges of nodes, in order and apart, whose values are not kept for the backward part:
+// when the walk reaches such a range, its nodes are recorded again from the values that entered it.
 std::vector<std::optional<ValueId>> gradients(Recorder& recorder, ValueId output,
                                               std::optional<ValueId> seed,
-                                              const std::vector<ValueId>& wanted);
+                                              const std::vector<ValueId>& wanted,
+                                              const std::vector<NodeRange>& recompute = {});
 
 }  // namespace netcl
 

@@ -18,6 +18,7 @@ struct Traced {
   std::vector<std::pair<std::string, ValueId>> metrics;
   std::map<std::string, ValueId> parameters;  // parameters and statistics, by slot name
   std::vector<SlotUpdate> updates;
+  std::vector<NodeRange> recompute;
   int64_t num_outputs = 0;
 };
 
@@ -72,9 +73,12 @@ Traced trace(const StepSpec& spec, LayerProvider& layers, bool training, std::ve
         return *random;
       },
       {training, spec.locate});
+  if (spec.precision != DType::kF32) graph.set_autocast(spec.precision);
   const ValueId logits = tracer.sequence(spec.layers, "model.layers", x);
   out.updates = tracer.updates();
+  out.recompute = tracer.recompute();
   trace_loss(spec, graph, logits, labels, out);
+  graph.set_autocast(std::nullopt);
   return out;
 }
 
@@ -141,7 +145,8 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
 
   std::vector<ValueId> wanted;
   for (const Slot& slot : out.slots) wanted.push_back(train.parameters.at(slot.name));
-  const auto grads = gradients(out.train, train.loss, std::nullopt, wanted);
+  const auto grads =
+      gradients(out.train, train.loss, std::nullopt, wanted, train.recompute);
   output_sums(out.train, train);
   out.sums = {step_names::kLoss, step_names::kDenominator};
   for (const auto& [name, value] : train.metrics) out.sums.push_back(name);

@@ -27,6 +27,7 @@ struct StepSpec {
   std::string loss = "cross_entropy";
   std::vector<std::string> metrics = {"accuracy"};
   Optimizer optimizer;
+  DType precision = DType::kF32;  // of activations and products; parameters stay f32
   std::function<std::string(const std::string& path)> locate;  // see TraceOptions
 };
 

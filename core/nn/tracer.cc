@@ -11,6 +11,9 @@ using nlohmann::ordered_json;
 
 namespace {
 
+// Every layer has this key: its activations are computed again in the backward part.
+constexpr const char* kRecompute = "recompute";
+
 // "model.layers[2].layers[0]" -> "layers.2.layers.0": how PyTorch names nested modules.
 std::string slot_prefix(const std::string& path) {
   std::string out;
@@ -109,7 +112,7 @@ ValueId Tracer::sequence(const ordered_json& layers, const std::string& path, Va
 LayerArgs Tracer::check_args(const LayerType& type, const ordered_json& config,
                              const std::string& path) {
   LayerArgs out;
-  std::vector<std::string> known = {"type"};
+  std::vector<std::string> known = {"type", kRecompute};
   for (const LayerAttr& attr : type.attrs()) known.push_back(attr.key);
   for (const auto& item : config.items()) {
     if (std::find(known.begin(), known.end(), item.key()) == known.end()) {
@@ -121,6 +124,10 @@ LayerArgs Tracer::check_args(const LayerType& type, const ordered_json& config,
     const std::string at = path + "." + attr.key;
     const auto found = config.find(attr.key);
     if (attr.kind == NETCL_ATTR_LAYERS) {
+      if (found == config.end() && !attr.required) {  // absent: an empty list
+        out.nested.push_back({attr.key, {-1, 0}});
+        continue;
+      }
       if (found == config.end() || !found->is_array()) bad(at, "expected a list of layers");
       out.nested.push_back(
           {attr.key, {static_cast<int64_t>(lists_.size()), static_cast<uint32_t>(found->size())}});
@@ -171,7 +178,9 @@ std::vector<ValueId> Tracer::layer(const ordered_json& config, const std::string
           str_cat("layer \"", type.name(), "\" takes ", type.n_in(), " inputs, not ", in.size()));
     }
     const LayerArgs args = check_args(type, config, path);
+    const size_t begin = recorder_.nodes().size();
     std::vector<ValueId> out = type.trace(*this, args, in);
+    if (wants_recompute(config, path)) mark_recompute({begin, recorder_.nodes().size()});
     path_ = saved;
     return out;
   } catch (const Error& e) {
@@ -183,6 +192,20 @@ std::vector<ValueId> Tracer::layer(const ordered_json& config, const std::string
     fail(e.code(), place.empty() ? "" : place + ": ", path, " (", type_name->get<std::string>(),
          ", input ", shapes, "): ", e.message());
   }
+}
+
+bool Tracer::wants_recompute(const ordered_json& config, const std::string& path) const {
+  const auto found = config.find(kRecompute);
+  if (found == config.end()) return false;
+  if (!found->is_boolean())
+    bad(path + "." + kRecompute, "expected true or false, found " + described(*found));
+  return found->get<bool>();
+}
+
+void Tracer::mark_recompute(NodeRange range) {
+  if (range.begin == range.end) return;
+  while (!recompute_.empty() && recompute_.back().begin >= range.begin) recompute_.pop_back();
+  recompute_.push_back(range);
 }
 
 ValueId Tracer::slot(Slot slot) {
@@ -219,8 +242,7 @@ void Tracer::update_slot(ValueId statistic, ValueId next) {
 
 std::vector<ValueId> Tracer::sublayer(const std::string& name, const ordered_json& config,
                                       const std::vector<ValueId>& in) {
-  NETCL_CHECK(!name.empty() && name.find('.') == std::string::npos, ErrorCode::kPlugin,
-              "a part of a layer needs a name without dots, not \"", name, "\"");
+  NETCL_CHECK(!name.empty(), ErrorCode::kPlugin, "a part of a layer needs a name");
   return layer(config, path_ + "." + name, in);
 }
 

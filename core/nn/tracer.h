@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/autograd/backward.h"
 #include "core/nn/layer_type.h"
 #include "core/ops/recorder.h"
 
@@ -69,6 +70,8 @@ class Tracer {
                                 const std::vector<ValueId>& in);
 
   const std::vector<SlotUpdate>& updates() const { return updates_; }
+  // The nodes of layers with "recompute": true, outermost ones only.
+  const std::vector<NodeRange>& recompute() const { return recompute_; }
 
  private:
   struct NestedList {
@@ -79,6 +82,8 @@ class Tracer {
                              const std::vector<ValueId>& in);
   LayerArgs check_args(const LayerType& type, const nlohmann::ordered_json& config,
                        const std::string& path);
+  bool wants_recompute(const nlohmann::ordered_json& config, const std::string& path) const;
+  void mark_recompute(NodeRange range);
   [[noreturn]] void bad(const std::string& path, const std::string& message) const;
 
   Recorder& recorder_;
@@ -91,6 +96,7 @@ class Tracer {
   std::string path_;  // of the layer being traced
   std::map<ValueId, Slot> statistics_;  // by the value that stands for them
   std::vector<SlotUpdate> updates_;
+  std::vector<NodeRange> recompute_;
   int64_t next_stream_ = 0;
 };
 

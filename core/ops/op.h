@@ -66,6 +66,13 @@ struct OpDoc {
   std::string source;    // the paper or definition, where there is one
 };
 
+// What mixed precision does with a row's float inputs.
+enum class Autocast {
+  kFollow,  // they keep their type; where the row wants one type, the widest
+  kLow,     // cast to 16 bits: products, which dominate the time
+  kFull,    // cast to f32: exponentials and long sums
+};
+
 struct OpRow {
   std::string name;
   std::string family;  // "elementwise" or ""
@@ -90,6 +97,7 @@ struct OpRow {
   // 16-bit storage, f32 arithmetic. Tests run every case in all three types.
   bool half_storage = false;
   std::vector<size_t> always_f32 = {};
+  Autocast autocast = Autocast::kFollow;
   // Adds up over the replicas of a step: no kernel, the owner of the graph supplies it.
   bool collective = false;
   // Float inputs that count as constants: nothing flows back to them (class weights).

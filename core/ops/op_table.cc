@@ -19,8 +19,11 @@ std::vector<OpRow> build_table() {
   add_binary_rows(rows);
   add_activation_rows(rows);
   add_layout_rows(rows);
+  add_index_rows(rows);
+  add_gather_rows(rows);
   add_reduce_rows(rows);
   add_matmul_rows(rows);
+  add_attention_rows(rows);
   add_softmax_rows(rows);
   add_cross_entropy_rows(rows);
   add_loss_rows(rows);
@@ -28,6 +31,7 @@ std::vector<OpRow> build_table() {
   add_norm_rows(rows);
   add_batch_norm_rows(rows);
   add_collective_rows(rows);
+  add_recurrent_rows(rows);
   add_optim_rows(rows);
   check_op_table(rows);
   return rows;

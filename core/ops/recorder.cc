@@ -1,6 +1,8 @@
 // Recorder::apply: the one way in which ops are written down. Threads: one per recorder.
 #include "core/ops/recorder.h"
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "core/ops/op.h"
 
@@ -26,15 +28,40 @@ void check_input_count(const OpRow& row, const std::vector<TensorDesc>& in) {
 
 }  // namespace
 
-std::vector<ValueId> Recorder::apply(const std::string& op, const std::vector<ValueId>& in,
+std::vector<ValueId> Recorder::autocast(const OpRow& row, std::vector<ValueId> in) {
+  if (!autocast_ || row.name == "cast") return in;
+  const auto stays_f32 = [&](size_t i) {
+    return !row.half_storage ||
+           std::count(row.always_f32.begin(), row.always_f32.end(), i) > 0;
+  };
+  // Rows that follow take their inputs' type; the elementwise family promotes by itself.
+  DType type = row.autocast == Autocast::kLow ? *autocast_ : DType::kF32;
+  if (row.autocast == Autocast::kFollow) {
+    if (row.family == "elementwise") return in;
+    bool any_f32 = false;
+    for (size_t i = 0; i < in.size(); ++i)
+      any_f32 = any_f32 || (descs_[in[i]].dtype == DType::kF32 && !stays_f32(i));
+    if (!any_f32) type = *autocast_;
+  }
+  for (size_t i = 0; i < in.size(); ++i) {
+    const DType want = stays_f32(i) ? DType::kF32 : type;
+    const DType have = descs_[in[i]].dtype;
+    if (!is_float(have) || have == want) continue;
+    in[i] = call("cast", {in[i]}, {{"dtype", std::string(dtype_name(want))}});
+  }
+  return in;
+}
+
+std::vector<ValueId> Recorder::apply(const std::string& op, const std::vector<ValueId>& given,
                                      Attrs attrs) {
   const OpRow& row = find_op(op);
-  std::vector<TensorDesc> in_descs;
-  for (const ValueId id : in) {
+  for (const ValueId id : given) {
     NETCL_CHECK(id < descs_.size(), ErrorCode::kUsage, op, ": value ", id,
                 " is not of this recorder, which holds ", descs_.size(), " values");
-    in_descs.push_back(descs_[id]);
   }
+  const std::vector<ValueId> in = autocast(row, given);
+  std::vector<TensorDesc> in_descs;
+  for (const ValueId id : in) in_descs.push_back(descs_[id]);
   Node node;
   std::vector<TensorDesc> out_descs;
   try {

@@ -6,6 +6,7 @@
 #define NETCL_CORE_OPS_RECORDER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ class Recorder {
   // The same for an op with one output.
   ValueId call(const std::string& op, const std::vector<ValueId>& in, Attrs attrs = {});
 
+  // Mixed precision for what is recorded from now on: `low` (f16 or bf16) turns it on, nullopt off.
+  // Float inputs are cast as each row's OpRow::autocast says.
+  void set_autocast(std::optional<DType> low) { autocast_ = low; }
+
   const TensorDesc& desc(ValueId value) const { return descs_[value]; }
   size_t num_values() const { return descs_.size(); }
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -49,6 +54,11 @@ class Recorder {
 
   std::vector<Node> nodes_;
   std::vector<TensorDesc> descs_;
+
+ private:
+  std::vector<ValueId> autocast(const OpRow& row, std::vector<ValueId> in);
+
+  std::optional<DType> autocast_;
 };
 
 }  // namespace netcl

@@ -182,6 +182,7 @@ void add_loss(std::vector<OpRow>& rows, const std::string& name, bool smoothed, 
   loss.min_in = 2;
   loss.max_in = 3;
   loss.half_storage = true;
+  loss.autocast = Autocast::kFull;
   loss.always_f32 = loss.constants = {2};
   loss.attrs = {{"ignore_index", kIgnore}};
   if (smoothed) loss.attrs.push_back({"label_smoothing", 0.0});

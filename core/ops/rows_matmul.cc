@@ -1,7 +1,9 @@
-// Row of matmul: y = activation(op(a) op(b) + bias), with op the identity or the transpose.
+// Row of matmul: y = activation(op(a) op(b) + bias), with op the identity or the transpose of the
+// last two dimensions. Leading dimensions are a batch of products; a b of rank 2 serves all of it.
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/ops/checks.h"
 #include "core/ops/gradients.h"
 #include "core/ops/rows.h"
 
@@ -9,13 +11,7 @@ namespace netcl {
 
 namespace {
 
-bool flag(const Attrs& attrs, const char* key) {
-  const int64_t value = attrs.integer(key);
-  NETCL_CHECK(value == 0 || value == 1, ErrorCode::kUsage, "attribute \"", key,
-              "\" must be 0 or 1, is ", value);
-  return value == 1;
-}
-
+// The product's sizes as the shapes give them; m may be symbolic.
 struct Sizes {
   int64_t m, n, k, k_of_b;
 };
@@ -25,17 +21,26 @@ Sizes sizes_of(const OpCall& call) {
   const Shape& b = call.in[1].shape;
   const size_t ta = flag(call.attrs, "transpose_a") ? 1 : 0;
   const size_t tb = flag(call.attrs, "transpose_b") ? 1 : 0;
-  return {a[ta], b[1 - tb], a[1 - ta], b[tb]};
+  const size_t la = a.rank() - 2, lb = b.rank() - 2;
+  return {a[la + ta], b[lb + 1 - tb], a[la + 1 - ta], b[lb + tb]};
+}
+
+Shape leading(const Shape& shape) {
+  return Shape(std::vector<int64_t>(shape.dims().begin(), shape.dims().end() - 2));
+}
+
+void check_batch(const Shape& a, const Shape& b) {
+  NETCL_CHECK(a.rank() >= 2 && b.rank() >= 2, ErrorCode::kUsage,
+              "needs inputs of rank 2 or more; a is ", a.str(), ", b is ", b.str(),
+              "; reshape them first");
+  NETCL_CHECK(b.rank() == 2 || leading(a) == leading(b), ErrorCode::kUsage,
+              "leading dimensions differ: a is ", a.str(), ", b is ", b.str(),
+              "; make them equal, or give b rank 2 to use it for the whole batch");
 }
 
 std::vector<TensorDesc> infer_matmul(const OpCall& call) {
-  for (const TensorDesc& desc : call.in) {
-    NETCL_CHECK(desc.dtype == DType::kF32, ErrorCode::kUsage, "needs f32 inputs");
-  }
-  for (size_t i = 0; i < 2; ++i) {
-    NETCL_CHECK(call.in[i].shape.rank() == 2, ErrorCode::kUsage, "needs inputs of rank 2; input ",
-                i, " has rank ", call.in[i].shape.rank(), "; reshape it first");
-  }
+  const DType dtype = common_float(call);
+  check_batch(call.in[0].shape, call.in[1].shape);
   const Sizes s = sizes_of(call);
   NETCL_CHECK(s.k == s.k_of_b, ErrorCode::kUsage, "inner dimensions differ: a has ",
               Shape{s.k}.str(), ", b has ", Shape{s.k_of_b}.str(),
@@ -50,20 +55,64 @@ std::vector<TensorDesc> infer_matmul(const OpCall& call) {
                   activation == "sigmoid",
               ErrorCode::kUsage, "activation \"", activation,
               "\" is unknown; known: none, relu, tanh, sigmoid");
-  return {{DType::kF32, Shape{s.m, s.n}}};
+  std::vector<int64_t> dims = leading(call.in[0].shape).dims();
+  dims.insert(dims.end(), {s.m, s.n});
+  return {{dtype, Shape(std::move(dims))}};
+}
+
+// What kernels compute: `batch` products of the same sizes. A shared b under an a that is not
+// transposed is one product of more rows.
+struct Products {
+  Sizes sizes;
+  int64_t batch;
+  bool shared_b;
+};
+
+Products products_of(const OpCall& call) {
+  Products p{sizes_of(call), leading(call.in[0].shape).num_elements(),
+             call.in[1].shape.rank() == 2};
+  if (p.shared_b && !flag(call.attrs, "transpose_a")) {
+    p.sizes.m *= p.batch;
+    p.batch = 1;
+  }
+  return p;
 }
 
 void matmul_facts(const OpCall& call, Attrs& facts) {
-  const Sizes s = sizes_of(call);
-  facts.set("M", s.m);
-  facts.set("N", s.n);
-  facts.set("K", s.k);
+  const Products p = products_of(call);
+  facts.set("M", p.sizes.m);
+  facts.set("N", p.sizes.n);
+  facts.set("K", p.sizes.k);
   facts.set("has_bias", int64_t{call.in.size() == 3});
+  facts.set("batch", p.batch);
+  facts.set("a_batch", p.batch > 1 ? p.sizes.m * p.sizes.k : int64_t{0});
+  facts.set("b_batch", p.batch > 1 && !p.shared_b ? p.sizes.k * p.sizes.n : int64_t{0});
 }
 
 ValueId product(const GradCall& c, ValueId a, bool ta, ValueId b, bool tb) {
   return c.recorder.call("matmul", {a, b},
                          {{"transpose_a", int64_t{ta}}, {"transpose_b", int64_t{tb}}});
+}
+
+ValueId swap_last(const GradCall& c, ValueId x) {
+  const auto rank = static_cast<int64_t>(c.recorder.desc(x).shape.rank());
+  std::vector<int64_t> axes;
+  for (int64_t d = 0; d < rank - 2; ++d) axes.push_back(d);
+  axes.insert(axes.end(), {rank - 1, rank - 2});
+  return c.recorder.call("permute", {x}, {{"axes", axes}});
+}
+
+// [.., m, k] as [rows, k].
+ValueId folded(const GradCall& c, ValueId x) {
+  const Shape shape = c.recorder.desc(x).shape;
+  if (shape.rank() == 2) return x;
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < shape.rank(); ++d) {
+    NETCL_CHECK(rows > 0 || shape[d] >= 0, ErrorCode::kUsage,
+                "two dimensions depend on the batch: ", shape.str());
+    rows *= shape[d];
+  }
+  return c.recorder.call("reshape", {x}, {{"shape", Shape{rows, shape[shape.rank() - 1]}}});
 }
 
 Grads matmul_gradient(const GradCall& c) {
@@ -73,11 +122,25 @@ Grads matmul_gradient(const GradCall& c) {
   const bool ta = c.node.attrs.integer("transpose_a") == 1;
   const bool tb = c.node.attrs.integer("transpose_b") == 1;
   const ValueId a = c.node.in[0], b = c.node.in[1];
+  const size_t rank = c.in_desc(0).shape.rank();
   Grads out(c.node.in.size());
-  if (c.needed[0]) out[0] = ta ? product(c, b, tb, dz, true) : product(c, dz, false, b, !tb);
-  if (c.needed[1]) out[1] = tb ? product(c, dz, true, a, ta) : product(c, a, !ta, dz, false);
+  if (rank > 2 && c.in_desc(1).shape.rank() == 2) {  // one b for the whole batch
+    if (c.needed[0]) {
+      const ValueId da = product(c, dz, false, b, !tb);
+      out[0] = ta ? swap_last(c, da) : da;
+    }
+    if (c.needed[1]) {
+      const ValueId rows = folded(c, ta ? swap_last(c, a) : a), dz_rows = folded(c, dz);
+      out[1] = tb ? product(c, dz_rows, true, rows, false) : product(c, rows, true, dz_rows, false);
+    }
+  } else {
+    if (c.needed[0]) out[0] = ta ? product(c, b, tb, dz, true) : product(c, dz, false, b, !tb);
+    if (c.needed[1]) out[1] = tb ? product(c, dz, true, a, ta) : product(c, a, !ta, dz, false);
+  }
   if (out.size() == 3 && c.needed[2]) {
-    out[2] = c.recorder.call("sum", {dz}, {{"axes", std::vector<int64_t>{0}}});
+    std::vector<int64_t> axes;
+    for (size_t d = 0; d + 1 < rank; ++d) axes.push_back(static_cast<int64_t>(d));
+    out[2] = c.recorder.call("sum", {dz}, {{"axes", axes}});
   }
   return out;
 }
@@ -91,21 +154,22 @@ double activate(const std::string& activation, double z) {
 
 void matmul_reference(const OpCall& call, const std::vector<const HostTensor*>& in,
                       std::vector<HostTensor>& out) {
-  const Sizes s = sizes_of(call);
+  const Products p = products_of(call);
+  const Sizes& s = p.sizes;
   const bool ta = flag(call.attrs, "transpose_a"), tb = flag(call.attrs, "transpose_b");
   const std::string& activation = call.attrs.text("activation");
-  const auto at = [](const HostTensor& t, int64_t row, int64_t column) {
-    return t.data[static_cast<size_t>(row * t.desc.shape[1] + column)];
-  };
-  for (int64_t m = 0; m < s.m; ++m) {
-    for (int64_t n = 0; n < s.n; ++n) {
-      double z = 0;
-      for (int64_t k = 0; k < s.k; ++k) {
-        z +=
-            (ta ? at(*in[0], k, m) : at(*in[0], m, k)) * (tb ? at(*in[1], n, k) : at(*in[1], k, n));
+  for (int64_t i = 0; i < p.batch; ++i) {
+    const double* a = in[0]->data.data() + i * s.m * s.k;
+    const double* b = in[1]->data.data() + (p.shared_b ? 0 : i * s.k * s.n);
+    double* y = out[0].data.data() + i * s.m * s.n;
+    for (int64_t m = 0; m < s.m; ++m) {
+      for (int64_t n = 0; n < s.n; ++n) {
+        double z = in.size() == 3 ? in[2]->data[static_cast<size_t>(n)] : 0;
+        for (int64_t k = 0; k < s.k; ++k) {
+          z += a[ta ? k * s.m + m : m * s.k + k] * b[tb ? n * s.k + k : k * s.n + n];
+        }
+        y[m * s.n + n] = activate(activation, z);
       }
-      if (in.size() == 3) z += in[2]->data[static_cast<size_t>(n)];
-      out[0].data[static_cast<size_t>(m * s.n + n)] = activate(activation, z);
     }
   }
 }
@@ -120,6 +184,33 @@ OpCase matmul_case(int64_t m, int64_t n, int64_t k, bool ta, bool tb, bool bias,
       {"transpose_a", int64_t{ta}}, {"transpose_b", int64_t{tb}}, {"activation", activation}};
   if (activation == "relu") c.note = "the kink at 0 is a point that random values miss";
   return c;
+}
+
+// Batches: b of a's rank, and one b for all.
+void add_batched_cases(std::vector<OpCase>& cases) {
+  const auto add = [&cases](const Shape& a, const Shape& b, bool ta, bool tb, int64_t bias,
+                            const char* activation) {
+    OpCase c;
+    c.in = {{DType::kF32, a}, {DType::kF32, b}};
+    if (bias > 0) c.in.push_back({DType::kF32, {bias}});
+    c.attrs = {{"transpose_a", int64_t{ta}},
+               {"transpose_b", int64_t{tb}},
+               {"activation", std::string(activation)}};
+    cases.push_back(std::move(c));
+  };
+  add({1, 1, 1}, {1, 1, 1}, false, false, 1, "none");
+  add({3, 5, 7}, {3, 7, 2}, false, false, 2, "tanh");
+  add({3, 7, 5}, {3, 7, 2}, true, false, 2, "none");
+  add({3, 5, 7}, {3, 17, 7}, false, true, 0, "none");
+  add({2, 3, 7, 5}, {2, 3, 4, 7}, true, true, 0, "none");
+  add({2, 65, 3}, {2, 3, 18}, false, false, 18, "none");
+  add({3, 5, 7}, {7, 3}, false, false, 3, "sigmoid");
+  add({2, 3, 5, 7}, {3, 7}, false, true, 0, "none");
+  add({3, 7, 5}, {7, 2}, true, false, 2, "none");
+  add({3, 7, 5}, {2, 7}, true, true, 0, "none");
+  add({0, 5, 7}, {0, 7, 2}, false, false, 2, "none");
+  add({0, 7, 5}, {7, 2}, true, false, 2, "none");
+  add({3, 5, 0}, {3, 0, 2}, false, false, 2, "none");
 }
 
 std::vector<OpCase> matmul_cases() {
@@ -143,6 +234,7 @@ std::vector<OpCase> matmul_cases() {
   cases.push_back(matmul_case(4, 5, 0, true, true, false, "none"));
   cases.push_back(matmul_case(1, 67, 129, false, false, true, "none"));
   cases.push_back(matmul_case(131, 1, 33, false, true, false, "none"));
+  add_batched_cases(cases);
   return cases;
 }
 
@@ -160,6 +252,10 @@ void add_matmul_rows(std::vector<OpRow>& rows) {
   row.facts = matmul_facts;
   row.gradient = matmul_gradient;
   row.reference = matmul_reference;
+  row.half_storage = true;
+  row.autocast = Autocast::kLow;
+  row.doc = {"y[..,m,n] = activation(sum_k a[..,m,k] b[..,k,n] + bias[n])",
+             "da = dz b^T, db = a^T dz (summed over the batch if b is shared), dbias = sum dz", ""};
   row.cases = matmul_cases();
   rows.push_back(std::move(row));
 }

@@ -71,6 +71,7 @@ OpRow softmax_row(const std::string& name, size_t num_in, Line line) {
   OpRow row;
   row.name = name;
   row.half_storage = true;
+  row.autocast = Autocast::kFull;
   row.min_in = row.max_in = num_in;
   row.attrs = {{"axis", int64_t{-1}}};
   row.infer = infer_same;

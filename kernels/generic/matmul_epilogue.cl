@@ -1,5 +1,6 @@
 // What follows the sum of a matmul: y = activation(sum + bias).
-// Defines    HAS_BIAS; ACTIVATION: ACTIVATION_none, _relu, _tanh or _sigmoid.
+// Defines    HAS_BIAS; BIAS_DTYPE; ACTIVATION: ACTIVATION_none, _relu, _tanh or _sigmoid.
+// Needs      storage.cl before it.
 // NaN        passes through every activation.
 #define ACTIVATION_none 0
 #define ACTIVATION_relu 1
@@ -19,7 +20,7 @@ static inline float activate(const float v) { return v; }
 static inline float8 activate8(const float8 v) { return v; }
 #endif
 #if HAS_BIAS
-#define BIAS(n) bias[n]
+#define BIAS(n) LOAD(BIAS_DTYPE)(bias, n)
 #else
 #define BIAS(n) 0.0f
 #endif

@@ -190,5 +190,37 @@ TEST(BackwardTest, NetworkEqualsDifferences) {
   }
 }
 
+// Ranges recorded again give the same gradients, and the rules use the new values.
+TEST(BackwardTest, RecomputedRangesGiveTheSameGradients) {
+  std::vector<Doubles> results;
+  for (const bool recompute : {false, true}) {
+    HostRecorder r;
+    const ValueId x = r.input(random_tensor({4, 5}, -1, 1, 1));
+    const ValueId w = r.input(random_tensor({5, 5}, -1, 1, 2));
+    const ValueId state = r.input({{DType::kI32, {8}}, {1, 2, 3, 0, 0, 0, 0, 0}});
+    ValueId h = r.call("tanh", {r.call("matmul", {x, w})});
+    const size_t begin = r.nodes().size();
+    h = r.call("exp", {r.call("matmul", {h, w})});
+    h = r.call("dropout", {h, state}, {{"p", 0.5}});
+    h = r.call("all_reduce", {r.call("sigmoid", {h})});
+    const size_t end = r.nodes().size();
+    const ValueId y = r.call("sum", {r.call("mul", {h, h})});
+    const size_t forward = r.nodes().size();
+    std::vector<NodeRange> ranges;
+    if (recompute) ranges.push_back({begin, end});
+    const auto g = gradients(r, y, std::nullopt, {x, w}, ranges);
+    for (const auto& id : g) results.push_back(r.value(*id).data);
+    size_t exps = 0, sums = 0;
+    for (size_t i = forward; i < r.nodes().size(); ++i) {
+      exps += r.nodes()[i].op->name == "exp" ? 1 : 0;
+      sums += r.nodes()[i].op->name == "all_reduce" ? 1 : 0;
+    }
+    EXPECT_EQ(exps, recompute ? 1u : 0u);
+    EXPECT_EQ(sums, 1u);  // its gradient; the sum itself is kept
+  }
+  EXPECT_EQ(results[0], results[2]);
+  EXPECT_EQ(results[1], results[3]);
+}
+
 }  // namespace
 }  // namespace netcl

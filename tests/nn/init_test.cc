@@ -98,5 +98,35 @@ TEST(ArenaTest, TensorsBeginAtTheAlignment) {
   EXPECT_THROW(arena.add("i", {DType::kI32, {1}}), Error);
 }
 
+TEST(InitTest, TruncatedNormalStaysWithinTwoDeviations) {
+  const std::vector<float> x = initial_values(make_slot(NETCL_INIT_TRUNC_NORMAL, 1, 0.5), 7, 0);
+  for (const float v : x) ASSERT_LE(std::fabs(v - 1.0f), 1.0f);
+  const Moments m = moments(x);
+  EXPECT_NEAR(m.mean, 1, 0.01);
+  EXPECT_NEAR(m.deviation, 0.5 * 0.8796, 0.01);  // of a normal cut at two deviations
+}
+
+TEST(InitTest, OrthogonalRowsOrColumns) {
+  for (const Shape& shape : {Shape{5, 9}, Shape{9, 5}, Shape{6, 2, 3}, Shape{1, 4}}) {
+    Slot slot = make_slot(NETCL_INIT_ORTHOGONAL, 2);
+    slot.desc.shape = shape;
+    const std::vector<float> x = initial_values(slot, 3, 0);
+    const auto rows = static_cast<size_t>(shape[0]), columns = x.size() / rows;
+    const bool wide = rows <= columns;
+    const size_t vectors = std::min(rows, columns), length = std::max(rows, columns);
+    const auto at = [&](size_t v, size_t i) {
+      return static_cast<double>(wide ? x[v * columns + i] : x[i * columns + v]);
+    };
+    for (size_t v = 0; v < vectors; ++v) {
+      for (size_t w = 0; w <= v; ++w) {
+        double dot = 0;
+        for (size_t i = 0; i < length; ++i) dot += at(v, i) * at(w, i);
+        EXPECT_NEAR(dot, v == w ? 4 : 0, 1e-5) << shape.str();
+      }
+    }
+  }
+  EXPECT_THROW(initial_values(make_slot(NETCL_INIT_ORTHOGONAL, 1), 1, 0), Error);
+}
+
 }  // namespace
 }  // namespace netcl

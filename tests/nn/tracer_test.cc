@@ -16,11 +16,12 @@ struct Traced {
   Graph graph;
   std::vector<Slot> slots;
   ValueId out = 0;
+  std::vector<SlotUpdate> updates;
+  std::vector<NodeRange> recompute;
 };
 
-void trace(const std::string& json, Traced& t, bool training = true,
-           const std::string& place = "") {
-  FakeLayers layers;
+void trace_with(FakeLayers& layers, const std::string& json, Traced& t, bool training,
+                const std::string& place = "") {
   const ordered_json config = ordered_json::parse(json);
   const ValueId x = t.graph.external("x", {DType::kF32, {-1, 8}});
   std::map<std::string, ValueId> values;
@@ -36,6 +37,14 @@ void trace(const std::string& json, Traced& t, bool training = true,
       },
       {training, [place](const std::string&) { return place; }});
   t.out = tracer.sequence(config, "model.layers", x);
+  t.updates = tracer.updates();
+  t.recompute = tracer.recompute();
+}
+
+void trace(const std::string& json, Traced& t, bool training = true,
+           const std::string& place = "") {
+  FakeLayers layers;
+  trace_with(layers, json, t, training, place);
 }
 
 std::string error_of(const std::string& json, const std::string& place = "") {
@@ -146,6 +155,91 @@ TEST(TracerTest, FileAndLineComeFirst) {
   const char* const place = "digits.json:12";
   EXPECT_EQ(error_of(R"([{"type": "dense", "out": 0}])", place).find("digits.json:12: model."), 0u);
   EXPECT_EQ(error_of(R"([{"type": "nothing"}])", place).find("digits.json:12: model."), 0u);
+}
+
+// A layer with a statistic that moves towards the batch's mean.
+void add_follower(FakeLayers& layers) {
+  layers.add("follow", {}, [](Tracer& t, const LayerArgs&, ValueId x) {
+    const ValueId mean = t.slot({"mean", {DType::kF32, {8}}, NETCL_INIT_ZEROS, 0, 0, true,
+                                 NETCL_MERGE_WEIGHTED_MEAN});
+    const ValueId now =
+        t.recorder().call("mean", {x}, {{"axes", std::vector<int64_t>{0}}, {"keep", int64_t{0}}});
+    t.update_slot(mean, now);
+    return t.recorder().call("sub", {x, mean});
+  });
+  layers.add("twice", {}, [](Tracer& t, const LayerArgs&, ValueId x) {
+    const ordered_json dense = {{"type", "dense"}, {"out", 8}};
+    x = t.sublayer("first", dense, {x})[0];
+    return t.sublayer("second", {{"type", "dense"}, {"out", 3}, {"bias", false}}, {x})[0];
+  });
+}
+
+TEST(TracerTest, StatisticsAndTheirNextValues) {
+  for (const bool training : {true, false}) {
+    Traced t;
+    FakeLayers layers;
+    add_follower(layers);
+    trace_with(layers, R"([{"type": "follow"}, {"type": "dense", "out": 3}])", t, training);
+    ASSERT_EQ(t.slots.size(), 3u);
+    EXPECT_EQ(t.slots[0].name, "layers.0.mean");
+    EXPECT_TRUE(t.slots[0].statistic);
+    EXPECT_FALSE(t.slots[1].statistic);
+    ASSERT_EQ(t.updates.size(), training ? 1u : 0u);
+    for (const SlotUpdate& update : t.updates) EXPECT_EQ(update.slot, "layers.0.mean");
+  }
+}
+
+TEST(TracerTest, WrongUpdatesAreRefused) {
+  FakeLayers layers;
+  layers.add("wrong", {{"how", NETCL_ATTR_STR, std::nullopt, true, 0, 0, {}, ""}},
+             [](Tracer& t, const LayerArgs& a, ValueId x) {
+               const ValueId mean = t.slot({"mean", {DType::kF32, {8}}, 0, 0, 0, true});
+               const std::string how = a.values.text("how");
+               if (how == "shape") t.update_slot(mean, x);
+               if (how == "value") t.update_slot(x, mean);
+               for (int i = 0; i < 2; ++i) t.update_slot(mean, mean);
+               return x;
+             });
+  for (const auto& [how, message] :
+       {std::pair("shape", "its next value f32[B,8]"), std::pair("value", "stands for no statistic"),
+        std::pair("twice", "has a next value already")}) {
+    Traced t;
+    try {
+      trace_with(layers, std::string(R"([{"type": "wrong", "how": ")") + how + "\"}]", t, true);
+      ADD_FAILURE() << how;
+    } catch (const Error& e) {
+      EXPECT_NE(e.message().find(message), std::string::npos) << e.message();
+    }
+  }
+}
+
+TEST(TracerTest, PartsOfALayerCarryItsName) {
+  Traced t;
+  FakeLayers layers;
+  add_follower(layers);
+  trace_with(layers, R"([{"type": "act"}, {"type": "twice"}])", t, true);
+  ASSERT_EQ(t.slots.size(), 3u);
+  EXPECT_EQ(t.slots[0].name, "layers.1.first.weight");
+  EXPECT_EQ(t.slots[1].name, "layers.1.first.bias");
+  EXPECT_EQ(t.slots[2].name, "layers.1.second.weight");
+}
+
+TEST(TracerTest, RecomputeMarksTheOutermostLayers) {
+  Traced t;
+  FakeLayers layers;
+  trace_with(layers,
+             R"([{"type": "act"},
+                 {"type": "chain", "recompute": true,
+                  "layers": [{"type": "act", "recompute": true}, {"type": "act"}]},
+                 {"type": "act", "recompute": true}, {"type": "act", "recompute": false}])",
+             t, true);
+  ASSERT_EQ(t.recompute.size(), 2u);
+  EXPECT_EQ(t.recompute[0].begin, 1u);
+  EXPECT_EQ(t.recompute[0].end, 3u);
+  EXPECT_EQ(t.recompute[1].begin, 3u);
+  EXPECT_EQ(t.recompute[1].end, 4u);
+  EXPECT_NE(error_of(R"([{"type": "act", "recompute": 1}])").find("layers[0].recompute"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 // The standard layers, said in core ops: linear, relu, gelu, tanh, sigmoid, dropout, flatten,
-// softmax, sequential. A layer is one entry of the constructor: its keys and its trace.
+// softmax. A layer is one entry of the constructor: its keys and its trace.
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "core/abi/netcl_plugin.hpp"
+#include "plugins/layers/initialisers.h"
 
 namespace {
 
@@ -14,11 +15,12 @@ using netcl::plugin::attr_int;
 using netcl::plugin::AttrSpec;
 using netcl::plugin::Decline;
 using netcl::plugin::Failure;
+using netcl::plugin::initialiser_attrs;
 using netcl::plugin::Trace;
 using netcl::plugin::Value;
 
 // y = x W^T + b on the last dimension; leading dimensions are treated as one batch.
-// Weight and bias start uniform in +-1/sqrt(in) (LeCun et al., Efficient BackProp, 1998).
+// Weight and bias start uniform in +-1/sqrt(in), as in PyTorch.
 void linear(const Trace& t) {
   const Value x = t.input(0);
   const std::vector<int64_t> shape = t.shape(x);
@@ -28,11 +30,12 @@ void linear(const Trace& t) {
         "expected an input of at least 2 dimensions with a fixed last one; flatten it first");
   }
   const int64_t in = shape.back(), out = t.attrs().integer("out");
-  const double bound = 1.0 / std::sqrt(static_cast<double>(in));
-  std::vector<Value> operands = {
-      x, t.parameter("weight", {out, in}, NETCL_INIT_UNIFORM, -bound, bound)};
+  const auto usual = netcl::plugin::uniform_within(1.0 / std::sqrt(static_cast<double>(in)));
+  std::vector<Value> operands = {x, declare(t, "weight", {out, in},
+                                            initial_weight(t.attrs(), static_cast<double>(in),
+                                                           static_cast<double>(out), usual))};
   if (t.attrs().boolean("bias")) {
-    operands.push_back(t.parameter("bias", {out}, NETCL_INIT_UNIFORM, -bound, bound));
+    operands.push_back(declare(t, "bias", {out}, initial_bias(t.attrs(), usual)));
   }
   std::vector<int64_t> result = shape;
   result.back() = out;
@@ -67,15 +70,30 @@ void flatten(const Trace& t) {
   t.output(0, t.op("reshape", {t.input(0)}, {attr_dims("shape", {shape[0], features})}));
 }
 
-void sequential(const Trace& t) {
-  Value x = t.input(0);
-  for (uint32_t i = 0; i < t.num_layers("layers"); ++i) x = t.layer("layers", i, x);
-  t.output(0, x);
-}
-
 // A layer that is one op without attributes.
 std::function<void(const Trace&)> unary(const char* op) {
   return [op](const Trace& t) { t.output(0, t.op(op, {t.input(0)})); };
+}
+
+// A layer that is one op with one number.
+std::function<void(const Trace&)> with_number(const char* op, const char* key) {
+  return [op, key](const Trace& t) {
+    t.output(0, t.op(op, {t.input(0)}, {attr_float(key, t.attrs().number(key))}));
+  };
+}
+
+// A layer that is one op along an axis of a sample.
+std::function<void(const Trace&)> over_axis(const char* op) {
+  return [op](const Trace& t) {
+    const auto rank = static_cast<int64_t>(t.shape(t.input(0)).size());
+    const int64_t along = t.attrs().integer("axis");
+    if (along == 0 || along == -rank) {
+      throw Failure(NETCL_E_ARG,
+                    "axis: the first dimension is the batch, which is split over the workers; "
+                    "choose another");
+    }
+    t.output(0, t.op(op, {t.input(0)}, {attr_int("axis", along)}));
+  };
 }
 
 AttrSpec integer(const char* key, double min, double max, const char* doc) {
@@ -90,6 +108,10 @@ class Standard : public netcl::plugin::LayerFamily {
                            "none|tanh",   "form of the function"};
     const AttrSpec axis = {"axis", NETCL_ATTR_INT,         false, -1, "", -8, 7,
                            "",     "axis that sums to one"};
+    const AttrSpec slope = {"slope", NETCL_ATTR_FLOAT, false, 0.01, "", -1e6, 1e6,
+                            "",      "slope below 0"};
+    const AttrSpec alpha = {
+        "alpha", NETCL_ATTR_FLOAT, false, 1, "", -1e6, 1e6, "", "minus the limit far below 0"};
     const AttrSpec p = {"p",
                         NETCL_ATTR_FLOAT,
                         false,
@@ -99,29 +121,24 @@ class Standard : public netcl::plugin::LayerFamily {
                         0.999999,
                         "",
                         "probability of dropping an element"};
-    const AttrSpec layers = {"layers", NETCL_ATTR_LAYERS, true, 0, "", 0, 0, "", "layers in order"};
-    add({"linear",
-         "y = x W^T + b",
-         {integer("out", 1, 1 << 30, "number of outputs"), bias},
-         linear});
+    std::vector<AttrSpec> linear_attrs = initialiser_attrs();
+    linear_attrs.insert(linear_attrs.begin(),
+                        {integer("out", 1, 1 << 30, "number of outputs"), bias});
+    add({"linear", "y = x W^T + b", linear_attrs, linear});
     add({"relu", "max(x, 0)", {}, unary("relu")});
     add({"gelu", "x times the normal distribution function of x", {form}, gelu});
     add({"tanh", "hyperbolic tangent", {}, unary("tanh")});
     add({"sigmoid", "1 / (1 + exp(-x))", {}, unary("sigmoid")});
     add({"dropout", "drops elements in training", {p}, dropout});
     add({"flatten", "all dimensions but the first become one", {}, flatten});
-    add({"softmax", "exp(x) / sum exp(x)", {axis}, [](const Trace& t) {
-           const auto rank = static_cast<int64_t>(t.shape(t.input(0)).size());
-           const int64_t along = t.attrs().integer("axis");
-           if (along == 0 || along == -rank) {
-             throw Failure(NETCL_E_ARG,
-                           "axis: the first dimension is the batch, which is split over the "
-                           "workers; choose another");
-           }
-           t.output(0,
-                    t.op("softmax", {t.input(0)}, {attr_int("axis", t.attrs().integer("axis"))}));
-         }});
-    add({"sequential", "layers one after the other", {layers}, sequential});
+    add({"softmax", "exp(x) / sum exp(x)", {axis}, over_axis("softmax")});
+    add({"log_softmax", "x - log sum exp(x)", {axis}, over_axis("log_softmax")});
+    add({"silu", "x sigmoid(x)", {}, unary("silu")});
+    add({"mish", "x tanh(softplus(x))", {}, unary("mish")});
+    add({"softplus", "log(1 + exp(x))", {}, unary("softplus")});
+    add({"hardswish", "x min(max(x + 3, 0), 6) / 6", {}, unary("hardswish")});
+    add({"leaky_relu", "x if x > 0, else slope x", {slope}, with_number("leaky_relu", "slope")});
+    add({"elu", "x if x > 0, else alpha (exp(x) - 1)", {alpha}, with_number("elu", "alpha")});
   }
   std::string_view id() const override { return "standard"; }
   std::string_view version() const override { return "1.0.0"; }

@@ -1,0 +1,144 @@
+// Layers that hold layers: sequential, residual, sum and concat. They add no parameters of their
+// own; the slots of what they hold are named after its place ("layers.0.shortcut.0.weight").
+#include <string>
+#include <vector>
+
+#include "core/abi/netcl_plugin.hpp"
+
+namespace {
+
+using netcl::plugin::attr_int;
+using netcl::plugin::AttrSpec;
+using netcl::plugin::Failure;
+using netcl::plugin::Trace;
+using netcl::plugin::Value;
+
+// "[B,8,4]"
+std::string text_of(const std::vector<int64_t>& shape) {
+  std::string out = "[";
+  for (const int64_t d : shape) {
+    if (out.size() > 1) out += ',';
+    out += d >= 0 ? std::to_string(d) : d == -1 ? "B" : std::to_string(-d) + "B";
+  }
+  return out + "]";
+}
+
+// The layers of `key` one after the other; x itself if there are none.
+Value chain(const Trace& t, const char* key, Value x) {
+  for (uint32_t i = 0; i < t.num_layers(key); ++i) x = t.layer(key, i, x);
+  return x;
+}
+
+void residual(const Trace& t) {
+  const Value x = t.input(0);
+  const Value y = chain(t, "layers", x), shortcut = chain(t, "shortcut", x);
+  if (t.shape(y) != t.shape(shortcut)) {
+    throw Failure(NETCL_E_ARG,
+                  "the layers give " + text_of(t.shape(y)) + " and the shortcut " +
+                      text_of(t.shape(shortcut)) +
+                      ", which cannot be added; make the layers keep the shape, or give "
+                      "\"shortcut\" a layer that changes it the same way");
+  }
+  Value sum = t.op("add", {y, shortcut});
+  const std::string activation(t.attrs().text("activation"));
+  if (activation != "none") sum = t.op(activation, {sum});
+  t.output(0, sum);
+}
+
+std::vector<Value> branches(const Trace& t) {
+  std::vector<Value> out;
+  for (uint32_t i = 0; i < t.num_layers("layers"); ++i)
+    out.push_back(t.layer("layers", i, t.input(0)));
+  if (out.empty()) throw Failure(NETCL_E_ARG, "\"layers\" is empty; name at least one branch");
+  return out;
+}
+
+void sum(const Trace& t) {
+  const std::vector<Value> parts = branches(t);
+  Value total = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) {
+    if (t.shape(parts[i]) != t.shape(parts[0])) {
+      throw Failure(NETCL_E_ARG, "branch 0 gives " + text_of(t.shape(parts[0])) + " and branch " +
+                                     std::to_string(i) + " " + text_of(t.shape(parts[i])) +
+                                     ", which cannot be added; make their shapes equal");
+    }
+    total = t.op("add", {total, parts[i]});
+  }
+  t.output(0, total);
+}
+
+// The op joins at most eight: more are joined in rounds.
+constexpr size_t kAtOnce = 8;
+
+void concat(const Trace& t) {
+  std::vector<Value> parts = branches(t);
+  const std::vector<int64_t> first = t.shape(parts[0]);
+  const auto rank = static_cast<int64_t>(first.size());
+  const int64_t given = t.attrs().integer("axis");
+  const int64_t axis = given < 0 ? given + rank : given;
+  if (axis < 1 || axis >= rank) {
+    throw Failure(NETCL_E_ARG, "axis " + std::to_string(given) + " of " + text_of(first) +
+                                   (axis == 0 ? " is the batch, which is split over the workers"
+                                              : " does not exist") +
+                                   "; choose one from 1 to " + std::to_string(rank - 1));
+  }
+  for (size_t i = 1; i < parts.size(); ++i) {
+    std::vector<int64_t> want = first;
+    const std::vector<int64_t> shape = t.shape(parts[i]);
+    if (shape.size() == want.size())
+      want[static_cast<size_t>(axis)] = shape[static_cast<size_t>(axis)];
+    if (shape != want) {
+      throw Failure(NETCL_E_ARG, "branch 0 gives " + text_of(first) + " and branch " +
+                                     std::to_string(i) + " " + text_of(shape) +
+                                     "; they must be equal but for axis " + std::to_string(axis));
+    }
+  }
+  while (parts.size() > 1) {
+    std::vector<Value> joined;
+    for (size_t i = 0; i < parts.size(); i += kAtOnce) {
+      const size_t end = std::min(i + kAtOnce, parts.size());
+      const std::vector<Value> some(parts.begin() + static_cast<std::ptrdiff_t>(i),
+                                    parts.begin() + static_cast<std::ptrdiff_t>(end));
+      joined.push_back(some.size() == 1 ? some[0] : t.op("concat", some, {attr_int("axis", axis)}));
+    }
+    parts = joined;
+  }
+  t.output(0, parts[0]);
+}
+
+class Structure : public netcl::plugin::LayerFamily {
+ public:
+  explicit Structure(const netcl_host* host) : LayerFamily(host) {
+    const AttrSpec layers = {"layers", NETCL_ATTR_LAYERS, true, 0, "", 0, 0, "", "layers in order"};
+    const AttrSpec parts = {"layers", NETCL_ATTR_LAYERS,   true, 0, "", 0, 0,
+                            "",       "one layer a branch"};
+    const AttrSpec shortcut = {"shortcut",
+                               NETCL_ATTR_LAYERS,
+                               false,
+                               0,
+                               "",
+                               0,
+                               0,
+                               "",
+                               "layers of the shortcut; none: x itself"};
+    const AttrSpec activation = {
+        "activation",        NETCL_ATTR_STR, false, 0, "none", 0, 0, "none|relu|gelu|tanh|sigmoid",
+        "applied to the sum"};
+    const AttrSpec axis = {"axis", NETCL_ATTR_INT, false, 1, "", -8, 7, "", "axis that grows"};
+    add({"sequential", "layers one after the other", {layers}, [](const Trace& t) {
+           t.output(0, chain(t, "layers", t.input(0)));
+         }});
+    add({"residual",
+         "activation(layers(x) + shortcut(x))",
+         {layers, shortcut, activation},
+         residual});
+    add({"sum", "the branches' results added", {parts}, sum});
+    add({"concat", "the branches' results joined along an axis", {axis, parts}, concat});
+  }
+  std::string_view id() const override { return "structure"; }
+  std::string_view version() const override { return "1.0.0"; }
+};
+
+}  // namespace
+
+NETCL_PLUGIN(Structure)
