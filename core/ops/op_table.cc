@@ -31,6 +31,7 @@ std::vector<OpRow> build_table() {
   add_norm_rows(rows);
   add_batch_norm_rows(rows);
   add_collective_rows(rows);
+  add_recurrent_rows(rows);
   add_optim_rows(rows);
   add_conv_rows(rows);
   add_pool_rows(rows);
