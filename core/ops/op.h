@@ -57,6 +57,8 @@ struct OpCase {
   std::string note = {};               // why the tolerance or the range was chosen
   // Inputs that hold given values instead of random ones: index of the input, its elements.
   std::vector<std::pair<size_t, std::vector<double>>> fixed = {};
+  // In f32 alone, where programs are slow to build and another case covers the 16-bit types.
+  bool f32_only = false;
 };
 
 // What the generated pages of kernels/README.md say of a row beside what the row itself knows.
