@@ -5,6 +5,8 @@
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/formats/load.h"
+#include "apps/netcl_app/init_from.h"
+#include "apps/netcl_app/metric_values.h"
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/options.h"
 #include "apps/netcl_app/probe.h"
@@ -50,10 +52,16 @@ struct Setup {
 // Traces the model here, so that its errors name the user's file and nothing was started.
 void check_model(const TrainConfig& config, const LoadedData& data, PluginHost& plugins) {
   LayerSet layers(plugins);
-  const StepGraphs graphs = build_step_graphs(step_spec_of(config, optimizer_of(config)), layers);
+  const StepGraphs graphs = build_step_graphs(
+      step_spec_of(config, optimizer_of(config), DataShape::of(data.train)), layers);
+  if (!config.init_from.path.empty()) check_initial(graphs, config.init_from);
   check_input(data.train, Shape(config.input), data.train_source);
-  check_labels(data.train, graphs.num_outputs, data.train_source);
-  if (data.test) check_labels(*data.test, graphs.num_outputs, data.test_source);
+  const int64_t ignored = config.loss.spec.ignore_index;
+  check_labels(data.train, graphs.num_outputs, data.train_source, ignored);
+  check_tokens(data.train, graphs.vocabulary, data.train_source);
+  if (!data.test) return;
+  check_labels(*data.test, graphs.num_outputs, data.test_source, ignored);
+  check_tokens(*data.test, graphs.vocabulary, data.test_source);
 }
 
 Setup prepare(const TrainOptions& options, TrainConfig config) {
@@ -158,7 +166,8 @@ class Recording {
                  {"steps", message.at("step")},
                  {"lr", message.at("lr")},
                  {"train", message.at("train")}};
-    if (message.contains("test")) line["test"] = message.at("test");
+    if (message.contains("test")) line["test"] = scalar_metrics(message.at("test"));
+    if (message.contains("grad_norm")) line["grad_norm"] = message.at("grad_norm");
     dir_.append_metrics(line);
     progress_.epoch(message);
     if (message.at("complete").get<bool>()) epochs_ = epoch + 1;
@@ -198,7 +207,7 @@ void describe_run(const Setup& setup, Progress& progress) {
   for (const WorkerPlace& place : setup.places)
     labels.push_back(place.label() + " (" + place.device.name + ")");
   progress.line(str_cat("training ", setup.config.name, " on ", join(labels, ", "), "; ",
-                        setup.data.train.num_samples(), " training and ",
+                        setup.data.train.epoch_samples(), " training and ",
                         setup.data.test ? setup.data.test->num_samples() : 0, " test samples"));
 }
 
@@ -212,7 +221,7 @@ int finish(const TrainOptions& options, const Json& result, const RunOutcome& ou
     return exit_code(ErrorCode::kInterrupted);
   }
   if (!options.json && !options.quiet) {
-    std::cerr << "metrics " << result.at("metrics").dump() << ", train loss "
+    std::cerr << metric_table(result.at("metrics")) << "train loss "
               << result.at("train_loss").dump() << ", "
               << static_cast<int64_t>(result.at("samples_per_second").get<double>())
               << " samples/s\n"
@@ -263,7 +272,7 @@ int run_train(const TrainOptions& options) {
   }
   const Start start = find_start(options);
   const Setup setup = prepare(options, std::move(config));
-  const int64_t samples = setup.data.train.num_samples();
+  const int64_t samples = setup.data.train.epoch_samples();
   if (!start.file.empty())
     check_resumable(start.checkpoint, setup.config.resolved(), samples, start.file);
   block_stop_signals();  // no half-written files; what arrives from here on the supervisor takes

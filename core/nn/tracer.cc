@@ -49,6 +49,7 @@ std::optional<Attrs::Item> convert(const ordered_json& value, uint32_t kind) {
       return std::nullopt;
     case NETCL_ATTR_INTS: {
       std::vector<int64_t> out;
+      if (value.is_number_integer()) return Attrs::Item(std::vector<int64_t>{value.get<int64_t>()});
       if (!value.is_array()) return std::nullopt;
       for (const ordered_json& item : value) {
         if (!item.is_number_integer()) return std::nullopt;

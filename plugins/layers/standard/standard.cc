@@ -1,5 +1,5 @@
 // The standard layers, said in core ops: linear, relu, gelu, tanh, sigmoid, dropout, flatten,
-// softmax. A layer is one entry of the constructor: its keys and its trace.
+// reshape, softmax. A layer is one entry of the constructor: its keys and its trace.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -70,6 +70,33 @@ void flatten(const Trace& t) {
   t.output(0, t.op("reshape", {t.input(0)}, {attr_dims("shape", {shape[0], features})}));
 }
 
+// The samples under another shape; one dimension may be -1, what remains.
+void reshape(const Trace& t) {
+  const std::vector<int64_t> from = t.shape(t.input(0));
+  std::vector<int64_t> to = t.attrs().integers("shape");
+  int64_t have = 1, want = 1;
+  size_t open = to.size();
+  for (size_t i = 1; i < from.size(); ++i) have *= from[i];
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (to[i] == -1 && open == to.size()) {
+      open = i;
+    } else if (to[i] < 1) {
+      throw Failure(NETCL_E_ARG, "shape: expected sizes of at least 1, one of them -1 at most");
+    } else {
+      want *= to[i];
+    }
+  }
+  if (open < to.size() && have % want == 0) to[open] = have / want;
+  if (open < to.size() ? have % want != 0 : have != want) {
+    throw Failure(NETCL_E_ARG, "shape: a sample has " + std::to_string(have) +
+                                   " elements, the new shape " + std::to_string(want) +
+                                   (open < to.size() ? " times a whole number" : "") +
+                                   "; the batch is not part of it");
+  }
+  to.insert(to.begin(), from.at(0));
+  t.output(0, t.op("reshape", {t.input(0)}, {attr_dims("shape", to)}));
+}
+
 // A layer that is one op without attributes.
 std::function<void(const Trace&)> unary(const char* op) {
   return [op](const Trace& t) { t.output(0, t.op(op, {t.input(0)})); };
@@ -131,6 +158,11 @@ class Standard : public netcl::plugin::LayerFamily {
     add({"sigmoid", "1 / (1 + exp(-x))", {}, unary("sigmoid")});
     add({"dropout", "drops elements in training", {p}, dropout});
     add({"flatten", "all dimensions but the first become one", {}, flatten});
+    add({"reshape",
+         "samples under another shape",
+         {{"shape", NETCL_ATTR_INTS, true, 0, "", 0, 0, "",
+           "shape of a sample, without the batch"}},
+         reshape});
     add({"softmax", "exp(x) / sum exp(x)", {axis}, over_axis("softmax")});
     add({"log_softmax", "x - log sum exp(x)", {axis}, over_axis("log_softmax")});
     add({"silu", "x sigmoid(x)", {}, unary("silu")});

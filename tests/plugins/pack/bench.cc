@@ -32,6 +32,9 @@ void time_matmul(ClRunner& runner, int64_t m, int64_t n, int64_t k, int ta, int 
       .integer("N", n)
       .integer("K", k)
       .integer("has_bias", 0)
+      .integer("batch", 1)
+      .integer("a_batch", 0)
+      .integer("b_batch", 0)
       .integer("transpose_a", ta)
       .integer("transpose_b", tb)
       .text("activation", "none");
