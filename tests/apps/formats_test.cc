@@ -65,7 +65,9 @@ TEST(Cifar, RecordsOfBothKinds) {
 }
 
 TEST(Text, CharactersAndVocabulary) {
-  const std::string text = "b\xc3\xa4" "a\xe2\x82\xac\xf0\x9f\x98\x80\n";
+  const std::string text =
+      "b\xc3\xa4"
+      "a\xe2\x82\xac\xf0\x9f\x98\x80\n";
   const std::vector<uint32_t> characters = characters_of(text, "t");
   EXPECT_EQ(characters, (std::vector<uint32_t>{'b', 0xe4, 'a', 0x20ac, 0x1f600, '\n'}));
   const Vocabulary v = Vocabulary::of(characters);

@@ -56,10 +56,10 @@ TEST(Npy, TypesAndByteOrders) {
   EXPECT_EQ(values(parse_npy(npy(header("|i1", "(2, 1)"), "\xff\x02"), "a")),
             (std::vector<double>{-1, 2}));
   EXPECT_EQ(values(parse_npy(npy(header("|b1", "(1,)"), "\x01"), "a")), (std::vector<double>{1}));
-  EXPECT_EQ(values(parse_npy(npy(header(">f8", "(1,)"),
-                                 std::string("\x3f\xf8\x00\x00\x00\x00\x00\x00", 8)),
-                             "a")),
-            (std::vector<double>{1.5}));
+  EXPECT_EQ(
+      values(parse_npy(
+          npy(header(">f8", "(1,)"), std::string("\x3f\xf8\x00\x00\x00\x00\x00\x00", 8)), "a")),
+      (std::vector<double>{1.5}));
   EXPECT_EQ(values(parse_npy(npy(header("<f2", "(1,)"), std::string("\x00\x3e", 2)), "a")),
             (std::vector<double>{1.5}));
 }
@@ -132,8 +132,8 @@ std::string little(uint64_t value, size_t bytes) {
 
 // An archive of one stored member.
 std::string archive(const std::string& name, const std::string& content, uint32_t crc_change = 0) {
-  const auto crc = static_cast<uint32_t>(::crc32(
-      0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size())));
+  const auto crc = static_cast<uint32_t>(::crc32(0, reinterpret_cast<const Bytef*>(content.data()),
+                                                 static_cast<uInt>(content.size())));
   const std::string about = little(0, 2) + little(0, 2) + little(0, 4) +
                             little(crc ^ crc_change, 4) + little(content.size(), 4) +
                             little(content.size(), 4) + little(name.size(), 2) + little(0, 2);
