@@ -108,6 +108,7 @@ struct OpRow {
   // computed from input 0 and get none. Tests check such a rule by composition, not by the row.
   bool gradient_through_others = false;
   OpDoc doc = {};
+  std::string page = {};  // of the family; set by the table
   std::vector<OpCase> cases;
 };
 
