@@ -15,6 +15,8 @@ void add_devices_command(CLI::App& app, Run& run);
 void add_plugins_command(CLI::App& app, Run& run);
 void add_train_command(CLI::App& app, Run& run);
 void add_eval_command(CLI::App& app, Run& run);
+void add_predict_command(CLI::App& app, Run& run);
+void add_generate_command(CLI::App& app, Run& run);
 void add_bench_command(CLI::App& app, Run& run);
 
 }  // namespace netcl::app

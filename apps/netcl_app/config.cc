@@ -1,8 +1,8 @@
 #include "apps/netcl_app/config.h"
 
-#include <optional>
 #include <utility>
 
+#include "apps/netcl_app/data_section.h"
 #include "core/base/text.h"
 
 namespace netcl::app {
@@ -10,193 +10,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kMaxRate = 1e6;  // far above any rate that trains
 constexpr int64_t kMaxCount = int64_t{1} << 31;
 // JSON numbers are doubles in most readers: a seed above 2^53 would not survive them.
 constexpr int64_t kMaxSeed = int64_t{1} << 53;
 
-// Resolves the paths of the data section.
-class PathResolver {
- public:
-  PathResolver(const ConfigView& data, fs::path folder) : folder_(std::move(folder)) {
-    const auto dir = data.find("dir");
-    if (!dir) return;
-    dir_ = absolute(*dir, dir->from_override() ? fs::current_path() : folder_);
+InitFrom parse_init_from(const ConfigView& view, const fs::path& folder) {
+  InitFrom out;
+  const ConfigView file = view.is_object() ? view.at("file") : view;
+  if (view.is_object()) {
+    view.check_keys({"file", "match"});
+    if (view.has("match")) out.match = view.text("match");
   }
-
-  std::string resolve(const ConfigView& value) const {
-    if (dir_) return absolute(value, *dir_).string();
-    return absolute(value, value.from_override() ? fs::current_path() : folder_).string();
-  }
-
-  std::string optional(const ConfigView& data, const std::string& key) const {
-    const auto value = data.find(key);
-    return value ? resolve(*value) : std::string();
-  }
-
- private:
-  static fs::path absolute(const ConfigView& value, const fs::path& base) {
-    const std::string text = value.as_text();
-    if (text.empty()) value.reject("expected a path, found \"\"");
-    return (base / text).lexically_normal();
-  }
-
-  fs::path folder_;
-  std::optional<fs::path> dir_;
-};
-
-void parse_table_keys(const ConfigView& view, DataConfig& data) {
-  data.delimiter = data.format == DataFormat::kTsv ? '\t' : ',';
-  if (const auto label = view.find("label")) {
-    if (label->is_text()) {
-      data.label_name = label->as_text();
-      if (data.label_name.empty()) label->reject("expected a column's name or number, found \"\"");
-    } else if (label->is_integer()) {
-      data.label = label->as_integer(-kMaxCount, kMaxCount);
-    } else {
-      label->reject(
-          "expected a column's number (0 is the first, -1 the last) or its name in the "
-          "header, found " +
-          describe_json(label->json()));
-    }
-  }
-  const std::string header = view.text_or("header", "auto", {"auto", "yes", "no"});
-  data.header = header == "yes"  ? HeaderMode::kYes
-                : header == "no" ? HeaderMode::kNo
-                                 : HeaderMode::kAuto;
-  if (const auto delimiter = view.find("delimiter")) {
-    const std::string text = delimiter->as_text();
-    if (text.size() != 1 || text == "\"" || text == "\n" || text == "\r") {
-      delimiter->reject("expected one character (not a quote or line end), found " +
-                        describe_json(delimiter->json()));
-    }
-    data.delimiter = text[0];
-  }
-}
-
-void parse_split(const ConfigView& view, DataConfig& data) {
-  const auto split = view.find("split");
-  if (!split) return;
-  if (split->size() != 2) {
-    split->reject(str_cat("expected two parts, [train, test], found ", split->size()));
-  }
-  const double train = (*split)[0].as_number(0.0, 1.0);
-  const double test = (*split)[1].as_number(0.0, 1.0);
-  if (train <= 0.0) (*split)[0].reject("the training part is 0; expected more than 0");
-  if (train + test > 1.0 + 1e-9) {
-    split->reject(str_cat("the parts add up to ", train + test, "; expected at most 1"));
-  }
-  if (!data.test.empty()) {
-    split->reject_key("give either a test file (data.test) or data.split, not both");
-  }
-  data.split = {train, test};
-}
-
-DataConfig parse_data(const ConfigView& view, const fs::path& folder, uint64_t seed) {
-  DataConfig data;
-  const std::string format = view.text("format", {"csv", "tsv", "idx"});
-  const PathResolver paths(view, folder);
-  data.format = format == "csv"   ? DataFormat::kCsv
-                : format == "tsv" ? DataFormat::kTsv
-                                  : DataFormat::kIdx;
-  std::vector<std::string> known = {"format", "dir", "train", "test", "scale", "split"};
-  if (data.format == DataFormat::kIdx) {
-    known.insert(known.end(), {"train_labels", "test_labels"});
-  } else {
-    known.insert(known.end(), {"label", "header", "delimiter"});
-  }
-  view.check_keys(known);
-  data.train = paths.resolve(view.at("train"));
-  data.test = paths.optional(view, "test");
-  data.scale = view.number_or("scale", 1.0);
-  if (data.scale == 0.0) view.at("scale").reject("0 would turn every feature into 0");
-  if (data.format == DataFormat::kIdx) {
-    data.train_labels = paths.resolve(view.at("train_labels"));
-    data.test_labels = paths.optional(view, "test_labels");
-    if (data.test.empty() != data.test_labels.empty()) {
-      view.reject("\"test\" and \"test_labels\" belong together; only one of them is given");
-    }
-  } else {
-    parse_table_keys(view, data);
-  }
-  parse_split(view, data);
-  data.seed = seed;
-  return data;
-}
-
-// A factor of an average of the past: at 1 no gradient would ever enter it.
-double as_beta(const ConfigView& view) {
-  const double value = view.as_number();
-  if (!(value >= 0.0 && value < 1.0)) {
-    view.reject("expected a number of at least 0 and below 1, found " + describe_json(view.json()));
-  }
-  return value;
-}
-
-double as_positive(const ConfigView& view, double high) {
-  const double value = view.as_number();
-  if (!(value > 0.0 && value <= high)) {
-    view.reject(str_cat("expected a number above 0 and at most ", high, ", found ",
-                        describe_json(view.json())));
-  }
-  return value;
-}
-
-double positive_or(const ConfigView& view, const std::string& key, double otherwise, double high) {
-  return view.has(key) ? as_positive(view.at(key), high) : otherwise;
-}
-
-OptimizerConfig parse_optimizer(const ConfigView& view) {
-  OptimizerConfig out;
-  out.type = view.text_or("type", "sgd", {"sgd", "adamw"});
-  const bool adamw = out.type == "adamw";
-  if (adamw) {
-    view.check_keys({"type", "lr", "weight_decay", "beta1", "beta2", "betas", "eps"});
-  } else {
-    view.check_keys({"type", "lr", "weight_decay", "momentum", "dampening", "nesterov"});
-  }
-  out.lr = positive_or(view, "lr", adamw ? 1e-3 : 1e-2, kMaxRate);
-  out.weight_decay = view.number_or("weight_decay", adamw ? 0.01 : 0.0, 0.0, kMaxRate);
-  if (!adamw) {
-    out.momentum = view.number_or("momentum", 0.0, 0.0, 1.0);
-    out.dampening = view.number_or("dampening", 0.0, 0.0, 1.0);
-    out.nesterov = view.boolean_or("nesterov", false);
-    if (out.nesterov && (out.momentum == 0.0 || out.dampening != 0.0)) {
-      view.at("nesterov").reject("needs a momentum above 0 and dampening 0");
-    }
-    return out;
-  }
-  if (const auto betas = view.find("betas")) {
-    if (view.has("beta1") || view.has("beta2")) {
-      betas->reject_key("give either betas or beta1 and beta2, not both");
-    }
-    if (betas->size() != 2) {
-      betas->reject(str_cat("expected two numbers, [beta1, beta2], found ", betas->size()));
-    }
-    out.beta1 = as_beta((*betas)[0]);
-    out.beta2 = as_beta((*betas)[1]);
-  } else {
-    if (const auto beta = view.find("beta1")) out.beta1 = as_beta(*beta);
-    if (const auto beta = view.find("beta2")) out.beta2 = as_beta(*beta);
-  }
-  out.eps = positive_or(view, "eps", out.eps, 1.0);
-  return out;
-}
-
-ScheduleConfig parse_schedule(const ConfigView& view) {
-  ScheduleConfig out;
-  out.type = view.text_or("type", "constant", {"constant", "cosine", "linear", "step"});
-  if (out.type == "step") {
-    view.check_keys({"type", "warmup_steps", "step_size", "gamma"});
-  } else if (out.type == "constant") {
-    view.check_keys({"type", "warmup_steps"});
-  } else {
-    view.check_keys({"type", "warmup_steps", "min_lr"});
-  }
-  out.warmup_steps = view.integer_or("warmup_steps", 0, 0, kMaxCount);
-  out.min_lr = view.number_or("min_lr", 0.0, 0.0, kMaxRate);
-  out.step_size = view.integer_or("step_size", out.step_size, 1, kMaxCount);
-  out.gamma = positive_or(view, "gamma", out.gamma, 1.0);
+  if (file.as_text().empty()) file.reject("expected a safetensors file, found \"\"");
+  const fs::path base = file.from_override() ? fs::current_path() : folder;
+  out.path = (base / file.as_text()).lexically_normal().string();
   return out;
 }
 
@@ -216,79 +43,58 @@ std::vector<int64_t> parse_model(const ConfigView& model) {
   return dims;
 }
 
-const char* format_name(DataFormat format) {
-  return format == DataFormat::kCsv ? "csv" : format == DataFormat::kTsv ? "tsv" : "idx";
-}
-
-Json resolved_data(const DataConfig& data) {
-  Json out = {{"format", format_name(data.format)}, {"train", data.train}};
-  if (data.format == DataFormat::kIdx) out["train_labels"] = data.train_labels;
-  if (!data.test.empty()) out["test"] = data.test;
-  if (!data.test_labels.empty()) out["test_labels"] = data.test_labels;
-  if (data.format != DataFormat::kIdx) {
-    out["label"] = data.label_name.empty() ? Json(data.label) : Json(data.label_name);
-    out["header"] = data.header == HeaderMode::kYes  ? "yes"
-                    : data.header == HeaderMode::kNo ? "no"
-                                                     : "auto";
-    out["delimiter"] = std::string(1, data.delimiter);
-  }
-  out["scale"] = data.scale;
-  if (data.split) out["split"] = {data.split->first, data.split->second};
-  return out;
-}
-
 }  // namespace
 
 Json TrainConfig::resolved() const {
   Json out;
   out["model"] = model.json();
   out["data"] = resolved_data(data);
-  out["loss"] = loss;
+  out["loss"] = resolved_loss(loss);
   out["metrics"] = metrics;
-  Json& opt = out["optimizer"];
-  opt = {{"type", optimizer.type}, {"lr", optimizer.lr}, {"weight_decay", optimizer.weight_decay}};
-  if (optimizer.type == "adamw") {
-    opt["betas"] = {optimizer.beta1, optimizer.beta2};
-    opt["eps"] = optimizer.eps;
-  } else {
-    opt["momentum"] = optimizer.momentum;
-    opt["dampening"] = optimizer.dampening;
-    opt["nesterov"] = optimizer.nesterov;
+  out["optimizer"] = resolved_optimizer(optimizer);
+  out["schedule"] = resolved_schedule(schedule);
+  if (optimizer.ema_decay > 0) {
+    out["ema"] = {{"decay", optimizer.ema_decay}, {"evaluate", optimizer.ema_evaluate}};
   }
-  Json& plan = out["schedule"];
-  plan = {{"type", schedule.type}, {"warmup_steps", schedule.warmup_steps}};
-  if (schedule.type == "step") {
-    plan["step_size"] = schedule.step_size;
-    plan["gamma"] = schedule.gamma;
-  } else if (schedule.type != "constant") {
-    plan["min_lr"] = schedule.min_lr;
+  if (!init_from.path.empty()) {
+    out["init_from"] = {{"file", init_from.path}};
+    if (!init_from.match.empty()) out["init_from"]["match"] = init_from.match;
   }
   out["batch_size"] = batch_size;
+  out["accumulate"] = accumulate;
   out["epochs"] = epochs;
   out["seed"] = seed;
+  out["precision"] = precision;
   return out;
 }
 
 TrainConfig parse_train_config(const std::shared_ptr<const JsonDoc>& doc, const fs::path& folder) {
   const ConfigView root(doc);
-  root.check_keys({"model", "data", "loss", "metrics", "optimizer", "schedule", "batch_size",
-                   "epochs", "seed"});
+  root.check_keys({"model", "data", "loss", "metrics", "optimizer", "schedule", "ema", "init_from",
+                   "accumulate", "batch_size", "epochs", "seed", "precision"});
   TrainConfig config(root.object("model"));
   config.name = fs::path(doc->name()).stem().string();
   config.input = parse_model(config.model);
   config.seed = static_cast<uint64_t>(root.integer_or("seed", 0, 0, kMaxSeed));
-  config.data = parse_data(root.object("data"), fs::absolute(folder), config.seed);
-  config.loss = root.text_or("loss", "cross_entropy", {"cross_entropy"});
-  if (const auto metrics = root.find("metrics")) {
-    config.metrics.clear();
-    for (size_t i = 0; i < metrics->size(); ++i) {
-      config.metrics.push_back((*metrics)[i].as_text({"accuracy"}));
-    }
-  }
+  config.data = parse_data(root.object("data"), fs::absolute(folder), config.seed, config.input);
+  if (const auto loss = root.find("loss")) config.loss = parse_loss(*loss);
+  const auto metrics = root.find("metrics");
+  config.metrics = metrics ? parse_metrics(*metrics) : usual_metrics(config.loss);
   if (const auto view = root.find("optimizer")) config.optimizer = parse_optimizer(*view);
-  if (const auto view = root.find("schedule")) config.schedule = parse_schedule(*view);
+  if (const auto view = root.find("ema")) parse_ema(view->as_object(), config.optimizer);
+  if (const auto view = root.find("schedule"))
+    config.schedule = parse_schedule(*view, config.optimizer.lr);
+  if (const auto view = root.find("init_from"))
+    config.init_from = parse_init_from(*view, fs::absolute(folder));
   config.batch_size = root.integer_or("batch_size", 32, 1, kMaxCount);
+  config.accumulate = root.integer_or("accumulate", 1, 1, kMaxCount);
+  if (config.accumulate > config.batch_size) {
+    root.at("accumulate")
+        .reject(str_cat("expected at most batch_size, ", config.batch_size,
+                        ", since every pass takes a part of the batch; found ", config.accumulate));
+  }
   config.epochs = root.integer_or("epochs", 1, 1, kMaxCount);
+  config.precision = root.text_or("precision", "fp32", {"fp32", "bf16", "fp16", "tf32"});
   return config;
 }
 

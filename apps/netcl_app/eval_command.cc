@@ -4,6 +4,8 @@
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/formats/load.h"
+#include "apps/netcl_app/metric_values.h"
+#include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/options.h"
 #include "apps/netcl_app/probe.h"
 #include "apps/netcl_app/supervisor.h"
@@ -23,8 +25,14 @@ int run_eval(const EvalOptions& options) {
   const Checkpoint checkpoint = read_checkpoint(file);
   const auto doc = JsonDoc::parse(checkpoint.state.at("config").dump(), file.string());
   for (const std::string& assignment : options.set) doc->apply_override(assignment);
-  const TrainConfig config = parse_train_config(doc, std::filesystem::current_path());
-  const LoadedData data = load_data(config.data);
+  TrainConfig config = parse_train_config(doc, std::filesystem::current_path());
+  // Every character once, whatever training drew.
+  config.data.text.samples_per_epoch = 0;
+  config.data.text.stride = config.data.text.context;
+  std::vector<std::string> classes;
+  if (checkpoint.state.contains("data_set"))
+    classes = DataShape::from_json(checkpoint.state["data_set"]).classes;
+  const LoadedData data = load_data(config.data, classes);
   const std::vector<DeviceInfo> devices = probe_devices().require_devices();
   std::vector<WorkerPlace> places = resolve_selectors(options.devices, devices);
   const PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
@@ -52,8 +60,8 @@ int run_eval(const EvalOptions& options) {
   if (options.json) {
     std::cout << result.dump(2) << "\n";
   } else {
-    std::cout << "metrics " << result.at("metrics").dump() << " over " << result.at("samples")
-              << " " << (test != nullptr ? "test" : "training") << " samples\n";
+    std::cout << metric_table(result.at("metrics")) << "over " << result.at("samples") << " "
+              << (test != nullptr ? "test" : "training") << " samples\n";
   }
   return 0;
 }

@@ -70,6 +70,8 @@ int main(int argc, char** argv) {
   netcl::app::add_plugins_command(app, run);
   netcl::app::add_train_command(app, run);
   netcl::app::add_eval_command(app, run);
+  netcl::app::add_predict_command(app, run);
+  netcl::app::add_generate_command(app, run);
   netcl::app::add_bench_command(app, run);
   const bool json =
       std::any_of(argv + 1, argv + argc, [](const char* a) { return std::string(a) == "--json"; });

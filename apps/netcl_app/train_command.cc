@@ -5,6 +5,8 @@
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/formats/load.h"
+#include "apps/netcl_app/init_from.h"
+#include "apps/netcl_app/metric_values.h"
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/options.h"
 #include "apps/netcl_app/probe.h"
@@ -24,7 +26,7 @@ namespace {
 constexpr int64_t kMostCount = 1'000'000'000;  // of epochs and steps on the command line
 
 struct TrainOptions : CommonOptions {
-  std::string config, devices = "all", transport = "auto", shard = "auto", out, resume;
+  std::string config, devices = "all", transport = "auto", shard = "auto", out, resume, precision;
   std::vector<std::string> set;
   int64_t epochs = 0, max_steps = 0, seed = -1;
   double stall_timeout = 0;
@@ -33,6 +35,7 @@ struct TrainOptions : CommonOptions {
   std::vector<std::string> overrides() const {
     std::vector<std::string> all = set;
     if (epochs > 0) all.push_back("epochs=" + std::to_string(epochs));
+    if (!precision.empty()) all.push_back("precision=\"" + precision + "\"");
     if (seed >= 0) all.push_back("seed=" + std::to_string(seed));
     return all;
   }
@@ -50,10 +53,25 @@ struct Setup {
 // Traces the model here, so that its errors name the user's file and nothing was started.
 void check_model(const TrainConfig& config, const LoadedData& data, PluginHost& plugins) {
   LayerSet layers(plugins);
-  const StepGraphs graphs = build_step_graphs(step_spec_of(config, optimizer_of(config)), layers);
+  const StepGraphs graphs = build_step_graphs(
+      step_spec_of(config, optimizer_of(config), DataShape::of(data.train)), layers);
+  if (!config.init_from.path.empty()) check_initial(graphs, config.init_from);
   check_input(data.train, Shape(config.input), data.train_source);
-  check_labels(data.train, graphs.num_outputs, data.train_source);
-  if (data.test) check_labels(*data.test, graphs.num_outputs, data.test_source);
+  const int64_t ignored = config.loss.spec.ignore_index;
+  check_labels(data.train, graphs.num_outputs, data.train_source, ignored);
+  check_tokens(data.train, graphs.vocabulary, data.train_source);
+  if (!data.test) return;
+  check_labels(*data.test, graphs.num_outputs, data.test_source, ignored);
+  check_tokens(*data.test, graphs.vocabulary, data.test_source);
+}
+
+// What is asked for is done or refused, never replaced.
+void check_precision(const TrainConfig& config, const std::vector<WorkerPlace>& places) {
+  std::vector<std::string> names;
+  for (const WorkerPlace& place : places) names.push_back(place.device.selector);
+  NETCL_CHECK(config.precision != "tf32", ErrorCode::kDevice, "precision tf32: no kernel set here "
+              "computes products in TF32 on ", join(names, ", "),
+              "; choose fp32, or bf16 or fp16 (16-bit storage, f32 arithmetic)");
 }
 
 Setup prepare(const TrainOptions& options, TrainConfig config) {
@@ -61,6 +79,7 @@ Setup prepare(const TrainOptions& options, TrainConfig config) {
   LoadedData data = load_data(config.data);
   const std::vector<DeviceInfo> devices = probe_devices().require_devices();
   std::vector<WorkerPlace> places = resolve_selectors(options.devices, devices);
+  check_precision(config, places);
   const ShardPlan check_shard(options.shard, places.size());
   PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
   std::string transport = "none";
@@ -158,7 +177,8 @@ class Recording {
                  {"steps", message.at("step")},
                  {"lr", message.at("lr")},
                  {"train", message.at("train")}};
-    if (message.contains("test")) line["test"] = message.at("test");
+    if (message.contains("test")) line["test"] = scalar_metrics(message.at("test"));
+    if (message.contains("grad_norm")) line["grad_norm"] = message.at("grad_norm");
     dir_.append_metrics(line);
     progress_.epoch(message);
     if (message.at("complete").get<bool>()) epochs_ = epoch + 1;
@@ -198,7 +218,7 @@ void describe_run(const Setup& setup, Progress& progress) {
   for (const WorkerPlace& place : setup.places)
     labels.push_back(place.label() + " (" + place.device.name + ")");
   progress.line(str_cat("training ", setup.config.name, " on ", join(labels, ", "), "; ",
-                        setup.data.train.num_samples(), " training and ",
+                        setup.data.train.epoch_samples(), " training and ",
                         setup.data.test ? setup.data.test->num_samples() : 0, " test samples"));
 }
 
@@ -212,7 +232,7 @@ int finish(const TrainOptions& options, const Json& result, const RunOutcome& ou
     return exit_code(ErrorCode::kInterrupted);
   }
   if (!options.json && !options.quiet) {
-    std::cerr << "metrics " << result.at("metrics").dump() << ", train loss "
+    std::cerr << metric_table(result.at("metrics")) << "train loss "
               << result.at("train_loss").dump() << ", "
               << static_cast<int64_t>(result.at("samples_per_second").get<double>())
               << " samples/s\n"
@@ -263,7 +283,7 @@ int run_train(const TrainOptions& options) {
   }
   const Start start = find_start(options);
   const Setup setup = prepare(options, std::move(config));
-  const int64_t samples = setup.data.train.num_samples();
+  const int64_t samples = setup.data.train.epoch_samples();
   if (!start.file.empty())
     check_resumable(start.checkpoint, setup.config.resolved(), samples, start.file);
   block_stop_signals();  // no half-written files; what arrives from here on the supervisor takes
@@ -327,6 +347,10 @@ void add_train_command(CLI::App& app, Run& run) {
       ->add_option("--max-steps", options->max_steps,
                    "Stop when the whole run has made this many steps; the schedule stays")
       ->check(CLI::Range(int64_t{1}, kMostCount));
+  command
+      ->add_option("--precision", options->precision,
+                   "Numbers in which activations are stored: fp32, bf16, fp16 (with loss scaling)")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16", "tf32"}));
   command->add_option("--seed", options->seed, "Override the seed")
       ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()));
   command

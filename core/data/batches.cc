@@ -43,8 +43,13 @@ std::vector<int64_t> shuffled(int64_t n, uint64_t seed, uint64_t stream) {
   return order;
 }
 
-BatchPlan::BatchPlan(int64_t num_samples, int64_t batch_size, uint64_t seed, bool shuffle)
-    : num_samples_(num_samples), batch_size_(batch_size), seed_(seed), shuffle_(shuffle) {
+BatchPlan::BatchPlan(int64_t num_samples, int64_t batch_size, uint64_t seed, bool shuffle,
+                     int64_t draws)
+    : num_samples_(num_samples),
+      batch_size_(batch_size),
+      seed_(seed),
+      shuffle_(shuffle),
+      draws_(draws) {
   NETCL_CHECK(num_samples >= 1, ErrorCode::kUsage, "batch plan: ", num_samples,
               " samples; expected at least 1");
   NETCL_CHECK(batch_size >= 1, ErrorCode::kUsage, "batch plan: batch size ", batch_size,
@@ -52,6 +57,14 @@ BatchPlan::BatchPlan(int64_t num_samples, int64_t batch_size, uint64_t seed, boo
 }
 
 std::vector<int64_t> BatchPlan::order(int64_t epoch) const {
+  if (draws_ > 0) {
+    std::vector<int64_t> drawn(static_cast<size_t>(draws_));
+    for (size_t i = 0; i < drawn.size(); ++i) {
+      const uint64_t bits = random_bits(seed_, static_cast<uint64_t>(epoch), i);
+      drawn[i] = static_cast<int64_t>(scale_to(bits, static_cast<uint64_t>(num_samples_)));
+    }
+    return drawn;
+  }
   if (shuffle_) return shuffled(num_samples_, seed_, static_cast<uint64_t>(epoch));
   std::vector<int64_t> plain(static_cast<size_t>(num_samples_));
   std::iota(plain.begin(), plain.end(), int64_t{0});
@@ -62,7 +75,7 @@ IndexRange BatchPlan::range(int64_t step) const {
   NETCL_CHECK(step >= 0 && step < steps_per_epoch(), ErrorCode::kInternal, "step ", step,
               " of an epoch of ", steps_per_epoch());
   const int64_t first = step * batch_size_;
-  return {first, std::min(batch_size_, num_samples_ - first)};
+  return {first, std::min(batch_size_, num_samples() - first)};
 }
 
 std::vector<int64_t> BatchPlan::indices(int64_t epoch, int64_t step) {
@@ -117,12 +130,12 @@ IndexRange shard_slice(const std::vector<int64_t>& counts, size_t rank) {
   return slice;
 }
 
-void fill_batch(const Dataset& dataset, const int64_t* indices, size_t count, float* x,
-                int32_t* labels) {
-  const size_t elements = static_cast<size_t>(dataset.sample_elements());
+void fill_batch(const Dataset& dataset, const int64_t* indices, size_t count, void* x,
+                void* labels) {
+  const size_t x_bytes = dataset.input_bytes(), label_bytes = dataset.label_bytes();
   for (size_t i = 0; i < count; ++i) {
-    dataset.read_sample(indices[i], x + i * elements);
-    labels[i] = dataset.labels()[indices[i]];
+    dataset.read_input(indices[i], static_cast<char*>(x) + i * x_bytes);
+    dataset.read_label(indices[i], static_cast<char*>(labels) + i * label_bytes);
   }
 }
 

@@ -31,12 +31,14 @@ std::vector<int64_t> shuffled(int64_t n, uint64_t seed, uint64_t stream);
 class BatchPlan {
  public:
   // The last batch of an epoch is smaller when batch_size does not divide n; none is dropped.
-  // Without `shuffle` the samples come in their own order. Errors: kUsage for n or batch_size < 1.
-  BatchPlan(int64_t num_samples, int64_t batch_size, uint64_t seed, bool shuffle);
+  // Without `shuffle` the samples come in their own order. With `draws` > 0 an epoch is that many
+  // samples drawn with replacement. Errors: kUsage for n or batch_size < 1.
+  BatchPlan(int64_t num_samples, int64_t batch_size, uint64_t seed, bool shuffle,
+            int64_t draws = 0);
 
-  int64_t num_samples() const { return num_samples_; }
+  int64_t num_samples() const { return draws_ > 0 ? draws_ : num_samples_; }  // of an epoch
   int64_t batch_size() const { return batch_size_; }
-  int64_t steps_per_epoch() const { return (num_samples_ + batch_size_ - 1) / batch_size_; }
+  int64_t steps_per_epoch() const { return (num_samples() + batch_size_ - 1) / batch_size_; }
 
   // All samples in the order of an epoch (epochs count from 0).
   std::vector<int64_t> order(int64_t epoch) const;
@@ -50,6 +52,7 @@ class BatchPlan {
   int64_t batch_size_;
   uint64_t seed_;
   bool shuffle_;
+  int64_t draws_;
   int64_t kept_epoch_ = -1;
   std::vector<int64_t> kept_order_;
 };
@@ -65,10 +68,10 @@ std::vector<int64_t> even_counts(int64_t batch, int64_t ranks);
 // The part of a batch that belongs to `rank` when the ranks' parts lie one after the other.
 IndexRange shard_slice(const std::vector<int64_t>& counts, size_t rank);
 
-// Writes the samples at indices[0 .. count) to x (count * sample_elements() floats) and labels
-// (count). Errors: kInternal for an index out of range. Threads: any, on distinct targets.
-void fill_batch(const Dataset& dataset, const int64_t* indices, size_t count, float* x,
-                int32_t* labels);
+// Writes the samples at indices[0 .. count) to x (count * input_bytes()) and labels (count *
+// label_bytes()). Errors: kInternal for an index out of range. Threads: any, on distinct targets.
+void fill_batch(const Dataset& dataset, const int64_t* indices, size_t count, void* x,
+                void* labels);
 
 }  // namespace netcl
 

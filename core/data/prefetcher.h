@@ -17,8 +17,8 @@
 namespace netcl {
 
 struct BatchSlot {
-  float* x = nullptr;
-  int32_t* labels = nullptr;
+  void* x = nullptr;
+  void* labels = nullptr;
   int64_t count = 0;  // samples in it, set by the fill function
   int64_t step = 0;   // running number of the batch, from 0, set by the prefetcher
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/nn/init.h"
+#include "core/nn/loss_scale.h"
 
 namespace netcl {
 
@@ -11,6 +12,8 @@ namespace {
 size_t arena_bytes(const ArenaLayout& layout) {
   return static_cast<size_t>(layout.num_floats()) * sizeof(float);
 }
+
+constexpr size_t kHyperBytes = 16 * sizeof(float);  // of a group
 
 cl::Buffer slice(const cl::Buffer& base, int64_t offset_floats, size_t size_bytes) {
   cl_buffer_region region{static_cast<size_t>(offset_floats) * sizeof(float),
@@ -34,39 +37,65 @@ std::array<int32_t, 8> StepRandom::words() const {
 
 Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelProvider& kernels,
                  std::shared_ptr<Queue> queue, cl::Buffer send, cl::Buffer recv, int64_t max_rows,
-                 CompiledGraph::AllReduce all_reduce)
+                 CompiledGraph::AllReduce all_reduce, bool accumulates)
     : graphs_(graphs),
       optimizer_(optimizer),
       queue_(std::move(queue)),
       send_(std::move(send)),
       recv_(std::move(recv)),
+      max_rows_(std::max<int64_t>(max_rows, 1)),
       train_(
           graphs.train, kernels, queue_,
-          [this](const auto& n, const auto& d) { return memory(n, d); }, std::move(all_reduce)),
+          [this](const auto& n, const auto& d) { return memory(n, d, false); },
+          std::move(all_reduce)),
       eval_(graphs.eval, kernels, queue_,
-            [this](const auto& n, const auto& d) { return memory(n, d); }),
+            [this](const auto& n, const auto& d) { return eval_memory(n, d); }),
       update_(graphs.update, kernels, queue_,
-              [this](const auto& n, const auto& d) { return memory(n, d); }) {
-  const auto rows = static_cast<size_t>(std::max<int64_t>(max_rows, 1));
+              [this](const auto& n, const auto& d) { return memory(n, d, false); }),
+      accumulate_(graphs.accumulate, kernels, queue_,
+                  [this](const auto& n, const auto& d) { return memory(n, d, false); }),
+      forward_(graphs.forward, kernels, queue_,
+               [this](const auto& n, const auto& d) { return forward_memory(n, d); }) {
+  const auto rows = static_cast<size_t>(max_rows_);
+  const auto bytes_of_sample = [](const Graph& graph, ValueId value) {
+    const TensorDesc& desc = graph.desc(value);
+    return TensorDesc{desc.dtype, desc.shape.with_batch(1)}.size_bytes();
+  };
   for (const Graph::Place& place : graphs.train.externals()) {
-    if (place.name != step_names::kX) continue;
-    row_bytes_ =
-        TensorDesc{DType::kF32, graphs.train.desc(place.value).shape.with_batch(1)}.size_bytes();
+    if (place.name == step_names::kX) row_bytes_ = bytes_of_sample(graphs.train, place.value);
+    if (place.name == step_names::kLabels)
+      label_bytes_ = bytes_of_sample(graphs.train, place.value);
+  }
+  for (const Graph::Place& place : graphs.forward.outputs()) {
+    if (place.name == step_names::kOutput)
+      output_floats_ = bytes_of_sample(graphs.forward, place.value) / sizeof(float);
   }
   x_ = queue_->allocate(rows * row_bytes_, "the input batch");
-  labels_ = queue_->allocate(rows * sizeof(int32_t), "the labels");
+  labels_ = queue_->allocate(rows * label_bytes_, "the labels");
+  eval_sums_ = queue_->allocate(arena_bytes(graphs.eval_sums), "the evaluation's sums");
+  write_constants();
   random_ = queue_->allocate(8 * sizeof(int32_t), "the random state");
-  hyper_ = queue_->allocate(8 * sizeof(float), "the hyper-parameters");
+  hyper_ = queue_->allocate(graphs.plan.groups.size() * kHyperBytes, "the hyper-parameters");
+  blocks_ = table(graphs.plan.blocks, "the table of blocks");
+  slots_ = table(graphs.plan.slots, "the table of slots");
+  loss_scale_ = queue_->allocate(2 * sizeof(float), "the loss scale");
+  write_loss_scale(loss_scale::first_state());
+  if (optimizer_.measures_norm() || graphs.loss_scaled) norm_ = queue_->allocate(sizeof(float), "the gradient's norm");
   parameters_ = queue_->allocate(arena_bytes(graphs.parameters), "the parameters");
   const size_t statistics_bytes = arena_bytes(graphs.statistic_values);
   if (statistics_bytes > 0) {
     statistics_ = queue_->allocate(statistics_bytes, "the statistics");
     next_statistics_ = queue_->allocate(statistics_bytes, "the next statistics");
   }
-  for (const std::string& name : optimizer_.state_names()) {
+  for (const std::string& name : graphs.plan.states) {
     states_.emplace_back(
         name, queue_->allocate(arena_bytes(graphs.parameters), "the optimiser's " + name));
+    if (name == step_names::kAverage && optimizer_.ema_evaluate) average_ = states_.back().second;
   }
+  if (accumulates) {
+    part_storage_ = queue_->allocate(arena_bytes(graphs.gradients), "the gradients of a pass");
+  }
+  part_ = accumulates ? part_storage_->buffer() : send_;
   clear_gradients();
 }
 
@@ -74,51 +103,90 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
 void Replica::clear_gradients() {
   with_cl_errors("clearing the gradients", [&] {
     queue_->cl().enqueueFillBuffer(send_, 0.0f, 0, arena_bytes(graphs_.gradients));
+    if (part_storage_ != nullptr)
+      queue_->cl().enqueueFillBuffer(part_, 0.0f, 0, arena_bytes(graphs_.gradients));
   });
 }
 
+std::shared_ptr<Storage> Replica::table(const std::vector<int32_t>& values, const char* what) {
+  auto out = queue_->allocate(values.size() * sizeof(int32_t), what);
+  with_cl_errors(std::string("writing ") + what, [&] {
+    queue_->cl().enqueueWriteBuffer(out->buffer(), CL_TRUE, 0, values.size() * sizeof(int32_t),
+                                    values.data());
+  });
+  return out;
+}
+
+void Replica::write_constants() {
+  for (const Constants::Entry& entry : graphs_.constants.entries()) {
+    constants_.emplace_back(entry.name, queue_->allocate(entry.bytes.size(), entry.name));
+    with_cl_errors("writing " + entry.name, [&] {
+      queue_->cl().enqueueWriteBuffer(constants_.back().second->buffer(), CL_TRUE, 0,
+                                      entry.bytes.size(), entry.bytes.data());
+    });
+  }
+}
+
 void Replica::warm_up(int64_t rows) {
-  with_cl_errors("clearing the labels", [&] {
-    queue_->cl().enqueueFillBuffer(labels_->buffer(), cl_int{0}, 0, labels_->size_bytes());
+  // Zero is a class, a token, and a number.
+  with_cl_errors("clearing the batch", [&] {
+    for (const auto& storage : {x_, labels_})
+      queue_->cl().enqueueFillBuffer(storage->buffer(), cl_int{0}, 0, storage->size_bytes());
   });
   const std::vector<float> parameters = read_parameters();
   std::vector<std::vector<float>> states;
   for (size_t i = 0; i < states_.size(); ++i) states.push_back(read_state(i));
   const std::vector<float> statistics = read_statistics();
+  const std::array<float, 2> scale = read_loss_scale();
   write_random({});
   train_.run(rows, /*grouped=*/false);
+  if (part_storage_ != nullptr) {
+    accumulate(true);
+    accumulate(false);
+  }
   evaluate(rows);
   update(1, 0);
   clear_gradients();
   write_parameters(parameters);
   write_statistics(statistics);
+  write_loss_scale(scale);
   for (size_t i = 0; i < states_.size(); ++i) write_state(i, states[i]);
   queue_->finish();
 }
 
-cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc) {
+const Storage* Replica::whole_arena(const std::string& name) const {
   const std::pair<const char*, const Storage*> whole[] = {
-      {step_names::kX, x_.get()},
-      {step_names::kLabels, labels_.get()},
-      {step_names::kRandom, random_.get()},
-      {step_names::kHyper, hyper_.get()},
-      {step_names::kParameters, parameters_.get()}};
+      {step_names::kX, x_.get()},           {step_names::kLabels, labels_.get()},
+      {step_names::kRandom, random_.get()}, {step_names::kHyper, hyper_.get()},
+      {step_names::kBlocks, blocks_.get()}, {step_names::kSlots, slots_.get()},
+      {step_names::kGradNorm, norm_.get()}, {step_names::kParameters, parameters_.get()},
+      {step_names::kLossScale, loss_scale_.get()}};
   for (const auto& [known, storage] : whole) {
-    if (name == known) return storage->buffer();
+    if (name == known) return storage;
   }
   for (const auto& [known, storage] : states_) {
-    if (name == known) return storage->buffer();
+    if (name == known) return storage.get();
   }
+  for (const auto& [known, storage] : constants_) {
+    if (name == known) return storage.get();
+  }
+  return nullptr;
+}
+
+cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc, bool evaluating) {
+  if (const Storage* whole = whole_arena(name)) return whole->buffer();
   return with_cl_errors("placing " + name, [&] {
     // Whole: sub-buffers that overlap without being equal crash NVIDIA's driver (580).
     if (name == step_names::kGradients) return recv_;
+    if (name == step_names::kTotal) return send_;
+    if (name == step_names::kPart) return part_;
     if (name == step_names::kDivisor) {
       return slice(recv_, graphs_.gradients.find(step_names::kDenominator).offset,
                    desc.size_bytes());
     }
     const auto& sums = graphs_.sums;
     if (std::find(sums.begin(), sums.end(), name) != sums.end() || name.rfind("grad/", 0) == 0) {
-      return slice(send_, graphs_.gradients.find(name).offset, desc.size_bytes());
+      return slice(part_, graphs_.gradients.find(name).offset, desc.size_bytes());
     }
     const auto& statistics = graphs_.statistics;
     const bool next = name.rfind("next/", 0) == 0;
@@ -128,8 +196,29 @@ cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc) {
       return slice((next ? next_statistics_ : statistics_)->buffer(),
                    graphs_.statistic_values.find(plain).offset, desc.size_bytes());
     }
-    return slice(parameters_->buffer(), graphs_.parameters.find(name).offset, desc.size_bytes());
+    const Storage& values = evaluating && average_ != nullptr ? *average_ : *parameters_;
+    return slice(values.buffer(), graphs_.parameters.find(name).offset, desc.size_bytes());
   });
+}
+
+// The evaluation's sums lie in their own arena; all else it shares with training.
+cl::Buffer Replica::eval_memory(const std::string& name, const TensorDesc& desc) {
+  for (const ArenaLayout::Entry& entry : graphs_.eval_sums.entries()) {
+    if (entry.name != name) continue;
+    return with_cl_errors("placing " + name, [&] {
+      return slice(eval_sums_->buffer(), entry.offset, desc.size_bytes());
+    });
+  }
+  return memory(name, desc, true);
+}
+
+cl::Buffer Replica::forward_memory(const std::string& name, const TensorDesc& desc) {
+  if (name != step_names::kOutput) return memory(name, desc, true);
+  if (output_ == nullptr) {
+    output_ = queue_->allocate(static_cast<size_t>(max_rows_) * output_floats_ * sizeof(float),
+                               "the model's output");
+  }
+  return output_->buffer();
 }
 
 void Replica::write(const cl::Buffer& buffer, const void* bytes, size_t size, const char* what) {
@@ -138,11 +227,11 @@ void Replica::write(const cl::Buffer& buffer, const void* bytes, size_t size, co
   queue_->enqueued(1);
 }
 
-cl::Event Replica::stage(const float* x, const int32_t* labels, int64_t rows) {
+cl::Event Replica::stage(const void* x, const void* labels, int64_t rows) {
   if (rows > 0) {
     const auto n = static_cast<size_t>(rows);
     write(x_->buffer(), x, n * row_bytes_, "the input batch");
-    write(labels_->buffer(), labels, n * sizeof(int32_t), "the labels");
+    if (labels != nullptr) write(labels_->buffer(), labels, n * label_bytes_, "the labels");
   }
   return marker();
 }
@@ -164,6 +253,19 @@ void Replica::forward_backward(int64_t rows, const StepRandom& random) {
 
 void Replica::evaluate(int64_t rows) { eval_.run(rows); }
 
+void Replica::forward(int64_t rows) { forward_.run(rows); }
+
+std::vector<float> Replica::read_output(int64_t rows) {
+  std::vector<float> out(static_cast<size_t>(rows) * output_floats_);
+  with_cl_errors("reading the output", [&] {
+    if (!out.empty()) {
+      queue_->cl().enqueueReadBuffer(output_->buffer(), CL_TRUE, 0, out.size() * sizeof(float),
+                                     out.data());
+    }
+  });
+  return out;
+}
+
 void Replica::commit_statistics() {
   if (statistics_ == nullptr) return;
   with_cl_errors("committing the statistics", [&] {
@@ -172,15 +274,43 @@ void Replica::commit_statistics() {
   });
 }
 
-void Replica::update(int64_t step, double lr) {
+void Replica::accumulate(bool first) {
+  if (first) {
+    with_cl_errors("beginning a sum of gradients", [&] {
+      queue_->cl().enqueueCopyBuffer(part_, send_, 0, 0, arena_bytes(graphs_.gradients));
+    });
+  } else {
+    accumulate_.run(0);
+  }
   commit_statistics();
-  const std::array<float, 8> values = optimizer_.hyper(step, lr);
-  cl_float8 pattern;
-  std::copy(values.begin(), values.end(), pattern.s);
-  with_cl_errors("writing the hyper-parameters", [&] {
-    queue_->cl().enqueueFillBuffer(hyper_->buffer(), pattern, 0, sizeof(pattern));
-  });
+}
+
+void Replica::write_hyper(int64_t step, double lr) {
+  const std::vector<UpdatePlan::Group>& groups = graphs_.plan.groups;
+  const bool known = !hyper_values_.empty();
+  hyper_values_.resize(groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const std::array<float, 16> values =
+        optimizer_.hyper(step, lr * groups[i].lr_scale, groups[i].weight_decay);
+    if (known && values == hyper_values_[i]) continue;
+    hyper_values_[i] = values;
+    // A fill carries the values in the command itself, so nothing must outlive the call.
+    cl_float16 pattern;
+    std::copy(values.begin(), values.end(), pattern.s);
+    with_cl_errors("writing the hyper-parameters", [&] {
+      queue_->cl().enqueueFillBuffer(hyper_->buffer(), pattern, i * kHyperBytes, kHyperBytes);
+    });
+  }
+}
+
+void Replica::update(int64_t step, double lr) {
+  if (part_storage_ == nullptr) commit_statistics();
+  write_hyper(step, lr);
   update_.run(0);
+}
+
+size_t Replica::sums_size() const {
+  return static_cast<size_t>(graphs_.sums_floats) + (norm_ != nullptr ? 1 : 0);
 }
 
 cl::Event Replica::read_sums(float* out, bool reduced) {
@@ -189,6 +319,20 @@ cl::Event Replica::read_sums(float* out, bool reduced) {
     queue_->cl().enqueueReadBuffer(reduced ? recv_ : send_, CL_FALSE, 0,
                                    static_cast<size_t>(graphs_.sums_floats) * sizeof(float), out,
                                    nullptr, &event);
+    if (reduced && norm_ != nullptr) {
+      queue_->cl().enqueueReadBuffer(norm_->buffer(), CL_FALSE, 0, sizeof(float),
+                                     out + graphs_.sums_floats, nullptr, &event);
+    }
+    queue_->cl().flush();
+    return event;
+  });
+}
+
+cl::Event Replica::read_eval_sums(float* out) {
+  return with_cl_errors("reading the evaluation's sums", [&] {
+    cl::Event event;
+    queue_->cl().enqueueReadBuffer(eval_sums_->buffer(), CL_FALSE, 0,
+                                   arena_bytes(graphs_.eval_sums), out, nullptr, &event);
     queue_->cl().flush();
     return event;
   });
@@ -215,8 +359,15 @@ void Replica::initialise(uint64_t seed) {
   };
   write_parameters(values_of(graphs_.slots, graphs_.parameters));
   write_statistics(values_of(graphs_.statistics, graphs_.statistic_values));
-  const std::vector<float> zeros(static_cast<size_t>(graphs_.parameters.num_floats()), 0.0f);
-  for (size_t i = 0; i < states_.size(); ++i) write_state(i, zeros);
+  reset_state();
+}
+
+void Replica::reset_state() {
+  const std::vector<float> start(static_cast<size_t>(graphs_.parameters.num_floats()),
+                                 static_cast<float>(optimizer_.initial_state()));
+  for (size_t i = 0; i < states_.size(); ++i) {
+    write_state(i, states_[i].first == step_names::kAverage ? read_parameters() : start);
+  }
 }
 
 std::vector<float> Replica::read_arena(const cl::Buffer& buffer, const ArenaLayout& layout) {
@@ -242,6 +393,19 @@ std::vector<float> Replica::read_parameters() {
 std::vector<float> Replica::read_gradients() { return read_arena(recv_, graphs_.gradients); }
 void Replica::write_parameters(const std::vector<float>& arena) {
   write_arena(parameters_->buffer(), graphs_.parameters, arena);
+}
+std::array<float, 2> Replica::read_loss_scale() {
+  std::array<float, 2> out{};
+  with_cl_errors("reading the loss scale", [&] {
+    queue_->cl().enqueueReadBuffer(loss_scale_->buffer(), CL_TRUE, 0, sizeof(out), out.data());
+  });
+  return out;
+}
+void Replica::write_loss_scale(const std::array<float, 2>& state) {
+  with_cl_errors("writing the loss scale", [&] {
+    queue_->cl().enqueueWriteBuffer(loss_scale_->buffer(), CL_TRUE, 0, sizeof(state),
+                                    state.data());
+  });
 }
 std::vector<float> Replica::read_statistics() {
   if (statistics_ == nullptr) return {};

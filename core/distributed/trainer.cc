@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <set>
 
 namespace netcl {
 
@@ -23,6 +24,7 @@ void wait(const cl::Event& event) {
 
 // "sample 17 of the training data holds nan at value 3", or "" if all samples are finite.
 std::string first_bad_sample(const Dataset& data, const std::vector<int64_t>& indices) {
+  if (data.input_dtype() != DType::kF32) return "";
   std::vector<float> x(static_cast<size_t>(data.sample_elements()));
   for (const int64_t index : indices) {
     data.read_sample(index, x.data());
@@ -63,10 +65,15 @@ double Sums::loss() const {
   return values.at(step_names::kLoss) / denominator->second;
 }
 
-bool Sums::has_accuracy() const { return values.count(step_names::kCorrect) > 0; }
+bool Sums::has_accuracy() const { return values.count(metric_sums::kCorrect) > 0; }
+
+double Sums::count() const {
+  const auto counted = values.find(metric_sums::kCount);
+  return counted != values.end() ? counted->second : values.at(step_names::kDenominator);
+}
 
 double Sums::accuracy() const {
-  return has_accuracy() ? values.at(step_names::kCorrect) / values.at(step_names::kDenominator) : 0;
+  return has_accuracy() ? values.at(metric_sums::kCorrect) / count() : 0;
 }
 
 Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPlan plan,
@@ -78,38 +85,41 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
       train_(train),
       test_(test),
       hooks_(std::move(hooks)),
-      batches_(train.num_samples(), options_.batch_size, options_.seed, true),
+      batches_(train.num_samples(), options_.batch_size, options_.seed, true, train.draws()),
       max_rows_(std::min(options_.batch_size,
-                         std::max(train.num_samples(), test ? test->num_samples() : 0))),
+                         std::max(train.epoch_samples(), test ? test->num_samples() : 0))),
+      carried_(options_.epoch_so_far),
+      plateau_(options_.plateau),
       step_(options_.first_step) {
   const Device& device = replica_.queue().device();
-  const size_t row_floats =
-      static_cast<size_t>(train_.sample_elements()) + 1;  // one more for the label
+  const size_t row_bytes = train_.input_bytes() + train_.label_bytes();
   for (size_t i = 0; i < kSlots; ++i) {
     staging_.push_back(std::make_unique<PinnedBuffer>(
-        device, replica_.queue().cl(), static_cast<size_t>(max_rows_) * row_floats * sizeof(float),
-        "batches"));
+        device, replica_.queue().cl(), static_cast<size_t>(max_rows_) * row_bytes, "batches"));
   }
-  const auto sums_bytes = static_cast<size_t>(replica_.graphs().sums_floats) * sizeof(float);
+  const size_t sums_bytes = replica_.sums_size() * sizeof(float);
   sums_ring_ = std::make_unique<PinnedBuffer>(device, replica_.queue().cl(),
                                               sums_bytes * (kInFlight + 1), "sums");
+  eval_sums_ = std::make_unique<PinnedBuffer>(
+      device, replica_.queue().cl(),
+      static_cast<size_t>(replica_.graphs().eval_sums.num_floats()) * sizeof(float), "sums");
 }
 
 std::vector<BatchSlot> Trainer::slots() const {
   std::vector<BatchSlot> out;
   for (const auto& buffer : staging_) {
-    float* x = floats(*buffer);
     BatchSlot slot;
-    slot.x = x;
-    slot.labels = reinterpret_cast<int32_t*>(x + max_rows_ * train_.sample_elements());
+    slot.x = buffer->data();
+    slot.labels =
+        static_cast<char*>(buffer->data()) + static_cast<size_t>(max_rows_) * train_.input_bytes();
     out.push_back(slot);
   }
   return out;
 }
 
 std::vector<int64_t> Trainer::batch_sizes() const {
-  const int64_t full = std::min(options_.batch_size, train_.num_samples());
-  const int64_t rest = train_.num_samples() % full;
+  const int64_t full = std::min(options_.batch_size, train_.epoch_samples());
+  const int64_t rest = train_.epoch_samples() % full;
   return rest == 0 ? std::vector<int64_t>{full} : std::vector<int64_t>{full, rest};
 }
 
@@ -120,7 +130,10 @@ void Trainer::phase(TrainerPhase now) const {
 void Trainer::prepare() {
   phase(TrainerPhase::kPreparing);
   // Some drivers finish compiling at a kernel's first launch.
-  for (const int64_t size : batch_sizes()) replica_.warm_up(plan_.counts(size)[group_.rank]);
+  for (const int64_t size : batch_sizes()) {
+    const std::vector<int64_t> rows = pass_counts(plan_.counts(size)[group_.rank]);
+    for (const int64_t n : std::set<int64_t>(rows.begin(), rows.end())) replica_.warm_up(n);
+  }
 }
 
 bool Trainer::must_stop() {
@@ -152,13 +165,63 @@ bool Trainer::must_stop() {
   return true;
 }
 
+std::vector<int64_t> Trainer::pass_counts(int64_t rows) const {
+  std::vector<int64_t> counts = even_counts(rows, options_.accumulate);
+  // A pass without samples adds nothing, but takes part in the sums inside of a step.
+  if (replica_.graphs().largest_all_reduce() > 0) return counts;
+  while (counts.size() > 1 && counts.back() == 0) counts.pop_back();
+  return counts;
+}
+
+int64_t Trainer::pass_rows() const {
+  return (max_rows_ + options_.accumulate - 1) / options_.accumulate;
+}
+
+void Trainer::prepare_kernels(int64_t batch_size) {
+  for (const int64_t rows : pass_counts(plan_.counts(batch_size)[group_.rank]))
+    replica_.prepare_train(rows);
+}
+
+cl::Event Trainer::passes(const BatchSlot& batch, IndexRange shard) {
+  const std::vector<int64_t> counts = pass_counts(shard.count);
+  cl::Event staged;
+  int64_t done = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    staged =
+        replica_.stage(batch.x + done * train_.sample_elements(), batch.labels + done, counts[i]);
+    replica_.forward_backward(counts[i], {options_.seed, step_, shard.first + done});
+    if (options_.accumulate > 1) replica_.accumulate(i == 0);
+    done += counts[i];
+  }
+  return staged;
+}
+
+double Trainer::learning_rate(int64_t step) const {
+  const int64_t per_epoch = batches_.steps_per_epoch();
+  return options_.lr * plateau_.factor *
+         options_.schedule.lr_factor(std::max<int64_t>(step, 1), options_.epochs * per_epoch,
+                                     per_epoch);
+}
+
+float* Trainer::sums_of(size_t slot) const {
+  return floats(*sums_ring_) + slot * replica_.sums_size();
+}
+
+void Trainer::end_plateau_epoch(const EpochReport& report) {
+  const Schedule& schedule = options_.schedule;
+  if (schedule.type != Schedule::Type::kPlateau || !report.complete) return;
+  if (report.step <= schedule.warmup(batches_.steps_per_epoch())) return;
+  const Sums& watched = report.test && !schedule.watch_train ? *report.test : report.whole;
+  if (!plateau_.end_of_epoch(schedule, watched.loss()) || group_.rank != 0 || !hooks_.note) return;
+  hooks_.note(str_cat("the loss has stopped falling: learning rate ", learning_rate(report.step)));
+}
+
 void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
   const std::vector<int64_t> counts = plan_.counts(batches_.range(index).count);
   const IndexRange shard = shard_slice(counts, group_.rank);
   ++step_;
   const double begin = now_seconds();
-  staged_.push_back(replica_.stage(batch.x, batch.labels, shard.count));
-  replica_.forward_backward(shard.count, {options_.seed, step_, shard.first});
+  staged_.push_back(passes(batch, shard));
   if (group_.communicator != nullptr) {
     const cl::Event ready = replica_.marker();
     note_collective("gradients");
@@ -171,11 +234,9 @@ void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
     if (shard.count > 0) seconds_per_sample_.push_back(busy / static_cast<double>(shard.count));
     group_.communicator->wait(ticket);
   }
-  const int64_t total_steps = options_.epochs * batches_.steps_per_epoch();
-  replica_.update(step_, options_.lr * options_.schedule.lr_factor(step_, total_steps));
+  replica_.update(step_, learning_rate(step_));
   const size_t slot = static_cast<size_t>(step_) % (kInFlight + 1);
-  float* out = floats(*sums_ring_) + slot * static_cast<size_t>(replica_.graphs().sums_floats);
-  pending_.push_back({epoch, step_, replica_.read_sums(out, true), slot});
+  pending_.push_back({epoch, step_, replica_.read_sums(sums_of(slot), true), slot});
   account_.samples += shard.count;
   samples_since_merge_ += static_cast<double>(shard.count);
   drain(kInFlight);
@@ -192,8 +253,8 @@ void Trainer::note_collective(std::string_view name) const {
 }
 
 // Every rank sees the same sums, samples and parameters, so every rank says the same.
-void Trainer::report_no_number(int64_t epoch, int64_t step, double loss) {
-  std::string text = str_cat("the loss is ", loss, " at step ", step, " (epoch ", epoch + 1, ")");
+void Trainer::report_no_number(int64_t epoch, int64_t step, const char* what, double value) {
+  std::string text = str_cat(what, " is ", value, " at step ", step, " (epoch ", epoch + 1, ")");
   if (std::isfinite(last_loss_)) text += str_cat(", after ", last_loss_);
   const std::string sample = first_bad_sample(
       train_, batches_.indices(epoch, step - 1 - epoch * batches_.steps_per_epoch()));
@@ -217,14 +278,20 @@ void Trainer::drain(size_t keep) {
     pending_.pop_front();
     wait(pending.done);
     const StepGraphs& graphs = replica_.graphs();
-    const float* sums =
-        floats(*sums_ring_) + pending.slot * static_cast<size_t>(graphs.sums_floats);
+    const float* sums = sums_of(pending.slot);
     Sums step;
     for (const std::string& name : graphs.sums)
       step.values[name] = sums[graphs.gradients.find(name).offset];
     const double loss = step.loss();
     if (!std::isfinite(loss) && step.values[step_names::kDenominator] != 0) {
-      report_no_number(pending.epoch, pending.step, loss);
+      report_no_number(pending.epoch, pending.step, "the loss", loss);
+    }
+    if (replica_.measures_norm()) {
+      const double norm = sums[graphs.sums_floats];
+      if (!std::isfinite(norm))
+        report_no_number(pending.epoch, pending.step, "the gradient's norm", norm);
+      norm_sum_ += norm;
+      ++norm_steps_;
     }
     last_loss_ = loss;
     for (const auto& [name, value] : step.values) epoch_sums_.values[name] += value;
@@ -234,7 +301,7 @@ void Trainer::drain(size_t keep) {
 
 bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
   phase(TrainerPhase::kPreparing);
-  for (const int64_t size : batch_sizes()) replica_.prepare_train(plan_.counts(size)[group_.rank]);
+  for (const int64_t size : batch_sizes()) prepare_kernels(size);
   phase(TrainerPhase::kTraining);
   int64_t next = first;  // of the prefetcher's thread
   BatchPlan order = batches_;
@@ -299,6 +366,9 @@ StopReason Trainer::run() {
     const double begin = now_seconds();
     const int64_t first = step_ - epoch * per_epoch, started = step_;
     epoch_sums_ = {};
+    norm_sum_ = 0;
+    norm_steps_ = 0;
+    if (first == 0) carried_ = {};
     const bool trial = plan_.is_auto() && group_.n_ranks > 1 && step_ == options_.first_step;
     const int64_t middle = trial ? std::min(first + kTrialSteps, per_epoch) : first;
     if (middle > first) {
@@ -315,9 +385,11 @@ StopReason Trainer::run() {
     report.epoch = epoch;
     report.step = step_;
     report.complete = step_ == (epoch + 1) * per_epoch;
-    report.lr = options_.lr * options_.schedule.lr_factor(std::max<int64_t>(step_, 1),
-                                                          options_.epochs * per_epoch);
-    report.train = epoch_sums_;
+    report.lr = learning_rate(step_);
+    report.train = report.whole = epoch_sums_;
+    for (const auto& [name, value] : carried_.values) report.whole.values[name] += value;
+    carried_ = {};
+    if (norm_steps_ > 0) report.grad_norm = norm_sum_ / static_cast<double>(norm_steps_);
     for (int64_t s = started - epoch * per_epoch; s < step_ - epoch * per_epoch; ++s) {
       report.samples += batches_.range(s).count;
     }
@@ -328,6 +400,8 @@ StopReason Trainer::run() {
       if (!report.test) reason_ = StopReason::kInterrupted;
       go_on = go_on && report.test.has_value();
     }
+    if (go_on) end_plateau_epoch(report);
+    report.plateau = plateau_;
     if (hooks_.epoch) hooks_.epoch(report);
   }
   if (go_on && options_.max_steps > 0 && step_ >= options_.max_steps &&
@@ -360,46 +434,81 @@ void Trainer::merge_statistics() {
   replica_.write_statistics(group_.sums->add_up(arena, "statistics"));
 }
 
-std::optional<Sums> Trainer::add_over_ranks(const Sums& mine, bool stopped) {
-  if (group_.bootstrap == nullptr) return stopped ? std::nullopt : std::make_optional(mine);
-  const std::vector<std::string>& names = replica_.graphs().sums;
-  const size_t width = names.size() + 1;  // and whether the rank has stopped
-  std::vector<double> values, all(width * group_.n_ranks);
-  for (const std::string& name : names) values.push_back(mine.values.at(name));
-  values.push_back(stopped ? 1 : 0);
-  group_.bootstrap->exchange(values.data(), values.size() * sizeof(double), all.data());
-  for (size_t r = 0; r < group_.n_ranks; ++r) {
-    if (all[r * width + names.size()] != 0) return std::nullopt;
+// Adds in rank order, so that every rank gets the same bits.
+std::vector<double> Trainer::add_values(const std::vector<double>& mine) {
+  const size_t width = mine.size(), ranks = group_.n_ranks;
+  std::vector<double> all(width * ranks);
+  if (width * sizeof(double) <= kExchangeBytes) {
+    group_.bootstrap->exchange(mine.data(), width * sizeof(double), all.data());
+  } else {
+    if (shared_sums_ == nullptr) {
+      shared_sums_ = static_cast<double*>(
+          group_.bootstrap->shared_memory(static_cast<uint64_t>(all.size() * sizeof(double))));
+    }
+    std::copy(mine.begin(), mine.end(), shared_sums_ + group_.rank * width);
+    std::vector<uint8_t> marks(ranks);
+    const uint8_t mark = 1;
+    group_.bootstrap->exchange(&mark, 1, marks.data());  // all have written
+    std::copy(shared_sums_, shared_sums_ + all.size(), all.begin());
+    group_.bootstrap->exchange(&mark, 1, marks.data());  // all have read
   }
-  Sums out;
-  for (size_t i = 0; i < names.size(); ++i) {
-    double sum = 0;
-    for (size_t r = 0; r < group_.n_ranks; ++r) sum += all[r * width + i];
-    out.values[names[i]] = sum;
+  std::vector<double> out(width, 0.0);
+  for (size_t r = 0; r < ranks; ++r) {
+    for (size_t i = 0; i < width; ++i) out[i] += all[r * width + i];
   }
   return out;
 }
 
+std::optional<Sums> Trainer::add_over_ranks(const Sums& mine, bool stopped) {
+  if (group_.bootstrap == nullptr) return stopped ? std::nullopt : std::make_optional(mine);
+  std::vector<double> values = {stopped ? 1.0 : 0.0};
+  for (const auto& [name, value] : mine.values) values.push_back(value);
+  for (const auto& [name, matrix] : mine.matrices)
+    values.insert(values.end(), matrix.begin(), matrix.end());
+  values = add_values(values);
+  if (values[0] != 0) return std::nullopt;
+  Sums out = mine;
+  auto next = values.begin() + 1;
+  for (auto& [name, value] : out.values) value = *next++;
+  for (auto& [name, matrix] : out.matrices) {
+    for (double& value : matrix) value = *next++;
+  }
+  return out;
+}
+
+void Trainer::add_eval_sums(Sums& total) const {
+  for (const ArenaLayout::Entry& entry : replica_.graphs().eval_sums.entries()) {
+    const float* sums = floats(*eval_sums_) + entry.offset;
+    if (entry.desc.shape.rank() == 0) {
+      total.values[entry.name] += static_cast<double>(*sums);
+      continue;
+    }
+    std::vector<double>& matrix = total.matrices[entry.name];
+    for (size_t i = 0; i < matrix.size(); ++i) matrix[i] += static_cast<double>(sums[i]);
+  }
+}
+
 std::optional<Sums> Trainer::evaluate(const Dataset& data) {
   const IndexRange mine = shard_slice(plan_.counts(data.num_samples()), group_.rank);
-  const StepGraphs& graphs = replica_.graphs();
   const BatchSlot slot = slots()[0];
   Sums total;
-  for (const std::string& name : graphs.sums) total.values[name] = 0;
+  for (const ArenaLayout::Entry& entry : replica_.graphs().eval_sums.entries()) {
+    const auto size = static_cast<size_t>(entry.desc.shape.num_elements());
+    if (entry.desc.shape.rank() == 0) total.values[entry.name] = 0;
+    if (entry.desc.shape.rank() > 0) total.matrices[entry.name].assign(size, 0.0);
+  }
   bool stopped = false;
   for (int64_t done = 0; done < mine.count && !stopped;) {
     phase(evaluations_ == 0 ? TrainerPhase::kPreparing
                             : TrainerPhase::kEvaluating);  // first launches compile
-    const int64_t rows = std::min(max_rows_, mine.count - done);
+    const int64_t rows = std::min(pass_rows(), mine.count - done);
     std::vector<int64_t> indices(static_cast<size_t>(rows));
     for (int64_t i = 0; i < rows; ++i) indices[static_cast<size_t>(i)] = mine.first + done + i;
     fill_batch(data, indices.data(), indices.size(), slot.x, slot.labels);
     replica_.stage(slot.x, slot.labels, rows);
     replica_.evaluate(rows);
-    wait(replica_.read_sums(floats(*sums_ring_), false));
-    for (const std::string& name : graphs.sums) {
-      total.values[name] += floats(*sums_ring_)[graphs.gradients.find(name).offset];
-    }
+    wait(replica_.read_eval_sums(floats(*eval_sums_)));
+    add_eval_sums(total);
     done += rows;
     stopped = hooks_.stop_requested && hooks_.stop_requested();
   }

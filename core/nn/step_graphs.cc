@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/passes.h"
+#include "core/nn/loss_scale.h"
 
 namespace netcl {
 
@@ -19,7 +20,7 @@ struct Traced {
   std::map<std::string, ValueId> parameters;  // parameters and statistics, by slot name
   std::vector<SlotUpdate> updates;
   std::vector<NodeRange> recompute;
-  int64_t num_outputs = 0;
+  int64_t num_outputs = 0, vocabulary = 0;
 };
 
 Shape with_rows(const Shape& sample) {
@@ -28,39 +29,51 @@ Shape with_rows(const Shape& sample) {
   return Shape(std::move(dims));
 }
 
-ValueId total(Recorder& recorder, ValueId rows) {
-  return recorder.call("sum", {rows}, {{"axes", std::vector<int64_t>{0}}});
+// "digits.json:12: loss.class_weights: ", or the path alone.
+Place place_of(const StepSpec& spec) {
+  return [&spec](const std::string& path) {
+    const std::string where = spec.locate ? spec.locate(path) : "";
+    return (where.empty() ? "" : where + ": ") + (path == "model" ? "" : path + ": ");
+  };
 }
 
-// Sum of losses and its denominator, for logits [B, C] and labels [B].
-void trace_loss(const StepSpec& spec, Graph& graph, ValueId logits, ValueId labels, Traced& out) {
-  NETCL_CHECK(spec.loss == "cross_entropy", ErrorCode::kUsage, "loss: unknown loss \"", spec.loss,
-              "\"", suggest(spec.loss, {"cross_entropy"}));
-  const Shape shape = graph.desc(logits).shape;
-  NETCL_CHECK(shape.rank() == 2 && shape[0] == -1 && shape[1] >= 2, ErrorCode::kUsage,
-              "model: the loss cross_entropy needs an output [B,classes] with at least 2 classes, "
-              "the model gives ",
-              shape.str(), "; end it with a linear layer (and flatten before it)");
-  out.num_outputs = shape[1];
-  const std::vector<ValueId> rows = graph.apply("cross_entropy", {logits, labels});
-  out.loss = total(graph, rows[0]);
-  out.denominator = total(graph, rows[1]);
-  for (const std::string& metric : spec.metrics) {
-    NETCL_CHECK(metric == "accuracy", ErrorCode::kUsage, "metrics: unknown metric \"", metric, "\"",
-                suggest(metric, {"accuracy"}));
-    const ValueId guess = graph.call("argmax", {logits}, {{"axis", int64_t{1}}});
-    const ValueId equal = graph.call("equal", {guess, labels});
-    const ValueId hits = graph.call("cast", {equal}, {{"dtype", std::string("f32")}});
-    out.metrics.emplace_back(step_names::kCorrect, total(graph, hits));
+// Sums of loss, denominator and metrics.
+void trace_sums(const StepSpec& spec, Graph& graph, ValueId output, bool training,
+                Constants& constants, Traced& out) {
+  const Place place = place_of(spec);
+  const ValueId labels =
+      graph.external(step_names::kLabels, {spec.label_dtype, with_rows(spec.label_shape)});
+  const Compared sides = compare(spec.loss, graph, output, labels, place);
+  const LossSums sums = trace_loss(spec.loss, graph, sides, constants, place);
+  out.num_outputs = sides.classes;
+  out.loss = sums.loss;
+  out.denominator = sums.denominator;
+  out.metrics =
+      trace_metrics(spec.metrics, spec.loss, sums, sides, training, graph, constants, place);
+}
+
+// Rows of the table that tokens index, or 0.
+int64_t vocabulary_of(const Graph& graph, ValueId x) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name.rfind("embedding", 0) != 0 && node.op->name.rfind("gather", 0) != 0) continue;
+    bool tokens = false;
+    for (const ValueId v : node.in) tokens = tokens || graph.root(v) == x;
+    for (const ValueId v : node.in) {
+      const TensorDesc& desc = graph.desc(v);
+      if (tokens && is_float(desc.dtype) && desc.shape.rank() == 2) return desc.shape[0];
+    }
   }
+  return 0;
 }
 
-Traced trace(const StepSpec& spec, LayerProvider& layers, bool training, std::vector<Slot>& slots,
-             Graph& graph) {
+enum class TraceKind { kTrain, kEval, kForward };
+
+Traced trace(const StepSpec& spec, LayerProvider& layers, TraceKind kind, std::vector<Slot>& slots,
+             Constants& constants, Graph& graph) {
+  const bool training = kind == TraceKind::kTrain;
   Traced out;
   std::optional<ValueId> random;
-  const ValueId x = graph.external(step_names::kX, {DType::kF32, with_rows(spec.input)});
-  const ValueId labels = graph.external(step_names::kLabels, {DType::kI32, Shape{-1}});
+  const ValueId x = graph.external(step_names::kX, {spec.input_dtype, with_rows(spec.input)});
   Tracer tracer(
       graph, layers, slots,
       [&](const Slot& slot) {
@@ -74,11 +87,18 @@ Traced trace(const StepSpec& spec, LayerProvider& layers, bool training, std::ve
       },
       {training, spec.locate});
   if (spec.precision != DType::kF32) graph.set_autocast(spec.precision);
-  const ValueId logits = tracer.sequence(spec.layers, "model.layers", x);
+  const ValueId output = tracer.sequence(spec.layers, "model.layers", x);
+  graph.set_autocast(std::nullopt);  // losses and counts are exact
   out.updates = tracer.updates();
   out.recompute = tracer.recompute();
-  trace_loss(spec, graph, logits, labels, out);
-  graph.set_autocast(std::nullopt);
+  if (spec.input_dtype == DType::kI32) out.vocabulary = vocabulary_of(graph, x);
+  if (kind == TraceKind::kForward) {
+    const bool wide = graph.desc(output).dtype != DType::kF32;
+    graph.output(step_names::kOutput,
+                 wide ? graph.call("cast", {output}, {{"dtype", std::string("f32")}}) : output);
+  } else {
+    trace_sums(spec, graph, output, training, constants, out);
+  }
   return out;
 }
 
@@ -86,21 +106,6 @@ void output_sums(Graph& graph, const Traced& traced) {
   graph.output(step_names::kLoss, traced.loss);
   graph.output(step_names::kDenominator, traced.denominator);
   for (const auto& [name, value] : traced.metrics) graph.output(name, value);
-}
-
-void build_update(const StepSpec& spec, const StepGraphs& graphs, Graph& graph) {
-  const TensorDesc arena{DType::kF32, Shape{graphs.parameters.num_floats()}};
-  const TensorDesc gradients{DType::kF32, Shape{graphs.gradients.num_floats()}};
-  const std::vector<std::string> states = spec.optimizer.state_names();
-  std::vector<ValueId> in = {graph.external(step_names::kParameters, arena),
-                             graph.external(step_names::kGradients, gradients)};
-  for (const std::string& state : states) in.push_back(graph.external(state, arena));
-  in.push_back(graph.external(step_names::kHyper, {DType::kF32, Shape{8}}));
-  in.push_back(graph.external(step_names::kDivisor, {DType::kF32, Shape{1}}));
-  const std::vector<ValueId> out =
-      graph.apply(spec.optimizer.op(), in, {{"grad_offset", graphs.sums_floats}});
-  graph.output(step_names::kParameters, out[0]);
-  for (size_t i = 0; i < states.size(); ++i) graph.output(states[i], out[i + 1]);
 }
 
 }  // namespace
@@ -135,18 +140,42 @@ void output_statistics(const Traced& train, StepGraphs& out) {
 
 }  // namespace
 
+namespace {
+
+// The gradients of the slots, none for those that are frozen.
+std::vector<std::optional<ValueId>> slot_gradients(const Traced& train, StepGraphs& out) {
+  std::vector<ValueId> wanted;
+  std::vector<size_t> of;
+  for (size_t i = 0; i < out.slots.size(); ++i) {
+    if (out.plan.num_group(out.slots[i].name) < 0) continue;
+    wanted.push_back(train.parameters.at(out.slots[i].name));
+    of.push_back(i);
+  }
+  std::optional<ValueId> seed;
+  if (out.loss_scaled)
+    seed = loss_scale::scale(out.train, loss_scale::state(out.train), 0);
+  const auto found = gradients(out.train, train.loss, seed, wanted, train.recompute);
+  std::vector<std::optional<ValueId>> grads(out.slots.size());
+  for (size_t i = 0; i < of.size(); ++i) grads[of[i]] = found[i];
+  return grads;
+}
+
+}  // namespace
+
 StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
   StepGraphs out;
+  out.loss_scaled = spec.precision == DType::kF16;
   std::vector<Slot> declared;
-  const Traced train = trace(spec, layers, true, declared, out.train);
+  const Traced train = trace(spec, layers, TraceKind::kTrain, declared, out.constants, out.train);
   for (const Slot& slot : declared) (slot.statistic ? out.statistics : out.slots).push_back(slot);
   NETCL_CHECK(!out.slots.empty(), ErrorCode::kUsage, "model: it has no parameters to train");
   out.num_outputs = train.num_outputs;
+  out.vocabulary = train.vocabulary;
 
-  std::vector<ValueId> wanted;
-  for (const Slot& slot : out.slots) wanted.push_back(train.parameters.at(slot.name));
-  const auto grads =
-      gradients(out.train, train.loss, std::nullopt, wanted, train.recompute);
+  for (size_t i = out.slots.size(); i-- > 0;)
+    out.parameters.add(out.slots[i].name, out.slots[i].desc);
+  out.plan = plan_update(spec.optimizer, out.parameters);
+  const auto grads = slot_gradients(train, out);
   output_sums(out.train, train);
   out.sums = {step_names::kLoss, step_names::kDenominator};
   for (const auto& [name, value] : train.metrics) out.sums.push_back(name);
@@ -159,19 +188,25 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
         grads[i] ? *grads[i]
                  : out.train.call("full", {}, {{"shape", slot.desc.shape}, {"value", 0.0}});
     out.train.output("grad/" + slot.name, grad);
-    out.parameters.add(slot.name, slot.desc);
     out.gradients.add("grad/" + slot.name, slot.desc);
   }
   output_statistics(train, out);
   run_passes(out.train);
 
   const size_t num_declared = declared.size();
-  output_sums(out.eval, trace(spec, layers, false, declared, out.eval));
+  const Traced eval = trace(spec, layers, TraceKind::kEval, declared, out.constants, out.eval);
   NETCL_CHECK(declared.size() == num_declared, ErrorCode::kPlugin, "a layer declares the slot ",
               declared.back().name, " in evaluation only");
+  output_sums(out.eval, eval);
+  for (const Graph::Place& sum : out.eval.outputs())
+    out.eval_sums.add(sum.name, out.eval.desc(sum.value));
+  trace(spec, layers, TraceKind::kForward, declared, out.constants, out.forward);
+  run_passes(out.forward);
   run_passes(out.eval);
 
-  build_update(spec, out, out.update);
+  const int64_t floats = out.gradients.num_floats();
+  out.update = update_graph(spec.optimizer, out.plan, floats, out.sums_floats, out.loss_scaled);
+  out.accumulate = accumulate_graph(floats);
   return out;
 }
 

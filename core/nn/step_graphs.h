@@ -1,8 +1,9 @@
-// The three graphs of a training run, traced from a model's configuration:
+// The four graphs of a training run, traced from a model's configuration:
 //   train   x, labels, random -> sums of loss, denominator and metrics, and the gradient of the
 //           loss *sum* with respect to every parameter. Sums of shards add up to the batch's.
-//   eval    x, labels -> the same sums, no gradients
-//   update  gradients, hyper, denominator -> parameters and optimiser state, in place, one launch
+//   eval    x, labels -> sums of loss, denominator and all metrics, no gradients
+//   forward x -> the model's output, as in evaluation
+//   update and accumulate: see update_graph.h
 // and the arenas in which parameters and gradients lie. The gradient arena begins with the sums, so
 // that one all-reduce carries everything that replicas must add up.
 #ifndef NETCL_CORE_NN_STEP_GRAPHS_H_
@@ -15,35 +16,40 @@
 
 #include "core/graph/graph.h"
 #include "core/nn/arena.h"
+#include "core/nn/constants.h"
 #include "core/nn/layer_type.h"
+#include "core/nn/loss.h"
+#include "core/nn/metric.h"
 #include "core/nn/tracer.h"
+#include "core/nn/update_graph.h"
 #include "core/optim/optimizer.h"
 
 namespace netcl {
 
 struct StepSpec {
-  Shape input;                    // of one sample
-  nlohmann::ordered_json layers;  // the model's list of layers
-  std::string loss = "cross_entropy";
+  Shape input;                      // of one sample
+  DType input_dtype = DType::kF32;  // kI32: tokens
+  DType label_dtype = DType::kI32;  // kF32: targets
+  Shape label_shape;                // of one sample's label; [] is a class
+  nlohmann::ordered_json layers;    // the model's list of layers
+  LossSpec loss;
   std::vector<std::string> metrics = {"accuracy"};
   Optimizer optimizer;
-  DType precision = DType::kF32;  // of activations and products; parameters stay f32
+  DType precision = DType::kF32;  // of activations and products; parameters stay f32. kF16: the
+                                  // loss is scaled (loss_scale.h)
   std::function<std::string(const std::string& path)> locate;  // see TraceOptions
 };
 
-// Names of externals and outputs of the graphs; parameters and statistics go by their slot's name,
-// gradients by "grad/" and that name, the next values of statistics by "next/" and that name.
+// Names of externals and outputs of the graphs (update_graph.h has the update's); parameters and
+// statistics go by their slot's name, gradients by "grad/" and that name, the next values of
+// statistics by "next/" and that name.
 namespace step_names {
-constexpr const char* kX = "x";                      // f32[B, input...]
-constexpr const char* kLabels = "labels";            // i32[B]
+constexpr const char* kX = "x";                      // f32[B, input...] or i32
+constexpr const char* kLabels = "labels";            // i32[B], or as StepSpec says
+constexpr const char* kOutput = "output";            // of the forward graph
 constexpr const char* kRandom = "random";            // i32[8], see kernels/README.md
-constexpr const char* kHyper = "hyper";              // f32[8]
-constexpr const char* kParameters = "parameters";    // the whole arena
-constexpr const char* kGradients = "gradients";      // the whole arena, sums and all
 constexpr const char* kLoss = "loss";                // a sum, f32[]
 constexpr const char* kDenominator = "denominator";  // a sum, f32[]
-constexpr const char* kCorrect = "correct";          // a sum, f32[]
-constexpr const char* kDivisor = "divisor";          // f32[1]: the denominator of all replicas
 }  // namespace step_names
 
 struct StepGraphs {
@@ -54,8 +60,13 @@ struct StepGraphs {
   ArenaLayout statistic_values;   // of the statistics
   int64_t sums_floats = 0;        // size of the sums at the beginning of the gradient arena
   std::vector<std::string> sums;  // their names
-  int64_t num_outputs = 0;        // classes that the model tells apart
-  Graph train, eval, update;
+  ArenaLayout eval_sums;          // every sum of the evaluation graph
+  Constants constants;            // what the graphs need beside parameters and batches
+  int64_t num_outputs = 0;        // classes that the model tells apart; 0 for float targets
+  int64_t vocabulary = 0;         // tokens that its embedding knows; 0: not known
+  UpdatePlan plan;                // groups and states of the update
+  bool loss_scaled = false;
+  Graph train, eval, update, accumulate, forward;
 
   int64_t num_parameters() const;  // trained numbers
   // Bytes of the largest sum that the training graph adds up over the replicas; 0: none.

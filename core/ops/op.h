@@ -90,7 +90,7 @@ struct OpRow {
   std::function<void(const OpCall&, const std::vector<const HostTensor*>& in,
                      std::vector<HostTensor>& out)>
       reference;
-  // aliases[i] = j: output i may (and in a step does) share the memory of input j; -1: none.
+  // aliases[i] = j: output i (of those there are) may (and in a step does) share the memory of input j; -1: none.
   std::vector<int> aliases = {};
   bool view = false;  // the output is the input under another shape; no kernel
   // Float inputs may all be f16 or bf16 instead of f32, except those listed in `always_f32`:
@@ -100,6 +100,8 @@ struct OpRow {
   Autocast autocast = Autocast::kFollow;
   // Adds up over the replicas of a step: no kernel, the owner of the graph supplies it.
   bool collective = false;
+  // Float inputs that count as constants: nothing flows back to them (class weights).
+  std::vector<size_t> constants = {};
   // The gradient of input 0 is complete: it counts what flows through other inputs, which were
   // computed from input 0 and get none. Tests check such a rule by composition, not by the row.
   bool gradient_through_others = false;

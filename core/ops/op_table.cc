@@ -24,14 +24,18 @@ std::vector<OpRow> build_table() {
   add_reduce_rows(rows);
   add_matmul_rows(rows);
   add_attention_rows(rows);
-  add_softmax_loss_rows(rows);
+  add_softmax_rows(rows);
+  add_cross_entropy_rows(rows);
+  add_loss_rows(rows);
   add_random_rows(rows);
   add_norm_rows(rows);
   add_batch_norm_rows(rows);
   add_collective_rows(rows);
+  add_recurrent_rows(rows);
   add_optim_rows(rows);
   add_conv_rows(rows);
   add_pool_rows(rows);
+  add_update_rows(rows);
   check_op_table(rows);
   return rows;
 }
@@ -82,7 +86,7 @@ void check_case(const OpRow& row, const OpCase& c, size_t number) {
     const Attrs attrs = complete_attrs(row, c.attrs);
     const OpCall call{row, c.in, attrs};
     const size_t outputs = row.infer(call).size();
-    NETCL_CHECK(row.aliases.empty() || row.aliases.size() == outputs, ErrorCode::kInternal,
+    NETCL_CHECK(row.aliases.empty() || row.aliases.size() >= outputs, ErrorCode::kInternal,
                 "aliases name ", row.aliases.size(), " of ", outputs, " outputs");
   } catch (const Error& e) {
     fail(ErrorCode::kInternal, "op table: case ", number, " of row \"", row.name,

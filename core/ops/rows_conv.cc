@@ -79,6 +79,7 @@ OpRow conv_row(const std::string& name, SizesOf sizes_of, Product product) {
   row.name = name;
   row.min_in = row.max_in = 2;
   row.half_storage = true;
+  row.autocast = Autocast::kLow;
   row.attrs = {{"stride", Ints{1, 1}},
                {"padding", Ints{0, 0}},
                {"dilation", Ints{1, 1}},

@@ -1,42 +1,92 @@
-// cross_entropy and its gradient, fused with log-softmax.
+// cross_entropy and nll with class weights, and their gradients.
 //
-// Contract   logits X_DTYPE[N,C], labels i32[N]; loss, weight f32[N]; dloss f32[N], dlogits
-//            Y_DTYPE[N,C].
-//            loss = log sum exp(logits - max) - (logits[label] - max), weight 1. A label equal to
-//            ignore_index: loss 0, weight 0, gradient 0. Any other label outside [0, C): NaN in
-//            loss and gradient, so that a broken data set is seen.
-// Defines    X_DTYPE, and Y_DTYPE for gradients; GROUP (group kernels). Needs storage.cl before it.
+// Contract   logits X_DTYPE[N,C], labels i32[N], class weights f32[C] (HAS_WEIGHT; else 1); loss,
+//            weight f32[N]; dloss f32[N], dlogits Y_DTYPE[N,C]. With p = softmax(logits), e the
+//            label smoothing and w the class weights, W their sum:
+//            loss = -(1 - e) w[label] log p[label] - e / C sum(w log p), weight = w[label],
+//            dlogits[k] = dloss ((1 - e) w[label] (p[k] - [k == label]) + e / C (W p[k] - w[k])).
+//            nll: logits are log p themselves, e is 0. A label equal to ignore_index: loss 0,
+//            weight 0, gradient 0. Any other label outside [0, C): NaN in loss and gradient and
+//            weight 1, so that a broken data set is seen.
+// Defines    X_DTYPE, and Y_DTYPE for gradients; HAS_WEIGHT (0/1); GROUP (group kernels). Needs
+//            storage.cl before it.
 // Divisible  nothing.
 // Order      row: in order. group: strided partial sums, then a tree.
 
 static inline int outside(const int label, const int C) { return label < 0 || label >= C; }
 
+static inline float class_weight(__global const float* w, const int c) {
+#if HAS_WEIGHT
+  return w[c];
+#else
+  return 1.0f;
+#endif
+}
+
+// What a row's classes give together: maximum, sum of exp(x - max), sum of w (x - max), sum of w.
+typedef struct {
+  float top, sum, dot, total;
+} Row;
+
+static inline float row_loss(const Row row, const float x, const float w, const int C,
+                             const float smoothing) {
+  const float log_sum = log(row.sum);
+  float loss = w * (log_sum - (x - row.top));
+  if (smoothing > 0.0f) {
+    const float even = (row.total * log_sum - row.dot) / (float)C;
+    loss = (1.0f - smoothing) * loss + smoothing * even;
+  }
+  return loss;
+}
+
+// Of class k, whose logit is x, without dloss.
+static inline float row_slope(const Row row, const float x, const int hit, const float w_label,
+                              const float w_class, const int C, const float smoothing) {
+  const float p = exp(x - row.top) / row.sum;
+  const float d = w_label * (hit ? p - 1.0f : p);
+  if (!(smoothing > 0.0f)) return d;
+  return (1.0f - smoothing) * d + smoothing / (float)C * (row.total * p - w_class);
+}
+
+static inline Row read_row(__global const TYPE(X_DTYPE)* logits,
+                           __global const float* class_weights, const int C, const int smooth) {
+  Row row = {-INFINITY, 0.0f, 0.0f, 0.0f};
+  for (int c = 0; c < C; ++c) row.top = fmax(row.top, LOAD(X_DTYPE)(logits, c));
+  for (int c = 0; c < C; ++c) row.sum += exp(LOAD(X_DTYPE)(logits, c) - row.top);
+  for (int c = 0; smooth && c < C; ++c) {
+    const float w = class_weight(class_weights, c);
+    row.dot += w * (LOAD(X_DTYPE)(logits, c) - row.top);
+    row.total += w;
+  }
+  return row;
+}
+
 __kernel void cross_entropy_generic_row(__global const TYPE(X_DTYPE)* logits,
-                                        __global const int* labels, __global float* loss,
+                                        __global const int* labels,
+                                        __global const float* class_weights, __global float* loss,
                                         __global float* weight, const int N, const int C,
-                                        const int ignore_index) {
+                                        const int ignore_index, const float smoothing) {
   const int i = (int)get_global_id(0);
   if (i >= N) return;
   const int label = labels[i];
   const int counted = label != ignore_index;
-  weight[i] = counted ? 1.0f : 0.0f;
   if (!counted || outside(label, C)) {
+    weight[i] = counted ? 1.0f : 0.0f;
     loss[i] = counted ? NAN : 0.0f;
     return;
   }
   logits += (size_t)i * C;
-  float top = -INFINITY;
-  for (int c = 0; c < C; ++c) top = fmax(top, LOAD(X_DTYPE)(logits, c));
-  float sum = 0;
-  for (int c = 0; c < C; ++c) sum += exp(LOAD(X_DTYPE)(logits, c) - top);
-  loss[i] = log(sum) - (LOAD(X_DTYPE)(logits, label) - top);
+  const float w = class_weight(class_weights, label);
+  const Row row = read_row(logits, class_weights, C, smoothing > 0.0f);
+  weight[i] = w;
+  loss[i] = row_loss(row, LOAD(X_DTYPE)(logits, label), w, C, smoothing);
 }
 
-__kernel void cross_entropy_grad_generic_row(__global const TYPE(X_DTYPE)* logits,
-                                             __global const int* labels,
-                                             __global const float* dloss,
-                                             __global TYPE(Y_DTYPE)* dlogits, const int N,
-                                             const int C, const int ignore_index) {
+#ifdef Y_DTYPE
+__kernel void cross_entropy_grad_generic_row(
+    __global const TYPE(X_DTYPE)* logits, __global const int* labels, __global const float* dloss,
+    __global const float* class_weights, __global TYPE(Y_DTYPE)* dlogits, const int N, const int C,
+    const int ignore_index, const float smoothing) {
   const int i = (int)get_global_id(0);
   if (i >= N) return;
   const int label = labels[i];
@@ -47,22 +97,70 @@ __kernel void cross_entropy_grad_generic_row(__global const TYPE(X_DTYPE)* logit
     for (int c = 0; c < C; ++c) STORE(Y_DTYPE)(dlogits, c, counted ? NAN : 0.0f);
     return;
   }
-  float top = -INFINITY;
-  for (int c = 0; c < C; ++c) top = fmax(top, LOAD(X_DTYPE)(logits, c));
-  float sum = 0;
-  for (int c = 0; c < C; ++c) sum += exp(LOAD(X_DTYPE)(logits, c) - top);
-  const float scale = dloss[i];
+  const Row row = read_row(logits, class_weights, C, smoothing > 0.0f);
+  const float w = class_weight(class_weights, label), scale = dloss[i];
   for (int c = 0; c < C; ++c) {
-    const float p = exp(LOAD(X_DTYPE)(logits, c) - top) / sum;
-    STORE(Y_DTYPE)(dlogits, c, (c == label ? p - 1.0f : p) * scale);
+    const float x = LOAD(X_DTYPE)(logits, c);
+    const float d = row_slope(row, x, c == label, w, class_weight(class_weights, c), C, smoothing);
+    STORE(Y_DTYPE)(dlogits, c, d * scale);
   }
 }
 
+// One work-item an element.
+__kernel void nll_grad_generic_flat(__global const int* labels, __global const float* dloss,
+                                    __global const float* class_weights,
+                                    __global TYPE(Y_DTYPE)* dlogits, const int n, const int C,
+                                    const int ignore_index) {
+  const int i = (int)get_global_id(0);
+  if (i >= n) return;
+  const int row = i / C, c = i - row * C;
+  const int label = labels[row];
+  float d = 0;
+  if (label != ignore_index && outside(label, C)) {
+    d = NAN;
+  } else if (label != ignore_index && label == c) {
+    d = -class_weight(class_weights, c) * dloss[row];
+  }
+  STORE(Y_DTYPE)(dlogits, i, d);
+}
+#endif
+
+__kernel void nll_generic_row(__global const TYPE(X_DTYPE)* logits, __global const int* labels,
+                              __global const float* class_weights, __global float* loss,
+                              __global float* weight, const int N, const int C,
+                              const int ignore_index) {
+  const int i = (int)get_global_id(0);
+  if (i >= N) return;
+  const int label = labels[i];
+  const int counted = label != ignore_index;
+  float w = counted ? 1.0f : 0.0f, value = counted ? NAN : 0.0f;
+  if (counted && !outside(label, C)) {
+    w = class_weight(class_weights, label);
+    value = -w * LOAD(X_DTYPE)(logits, (size_t)i * C + label);
+  }
+  weight[i] = w;
+  loss[i] = value;
+}
+
 #ifdef GROUP
-// The row's maximum and sum of exponentials, in every work-item.
-static inline float2 group_top_and_sum(__global const TYPE(X_DTYPE)* logits, const int C,
-                                       __local float* parts) {
+static inline float group_sum(const float v, __local float* parts) {
   const int t = (int)get_local_id(0);
+  barrier(CLK_LOCAL_MEM_FENCE);  // what lay in parts before has been read
+  parts[t] = v;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int half_size = GROUP / 2; half_size > 0; half_size /= 2) {
+    if (t < half_size) parts[t] += parts[t + half_size];
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  return parts[0];
+}
+
+// The row, in every work-item.
+static inline Row group_row(__global const TYPE(X_DTYPE)* logits,
+                            __global const float* class_weights, const int C, const int smooth,
+                            __local float* parts) {
+  const int t = (int)get_local_id(0);
+  Row row = {-INFINITY, 0.0f, 0.0f, 0.0f};
   float acc = -INFINITY;
   for (int c = t; c < C; c += GROUP) acc = fmax(acc, LOAD(X_DTYPE)(logits, c));
   parts[t] = acc;
@@ -71,57 +169,70 @@ static inline float2 group_top_and_sum(__global const TYPE(X_DTYPE)* logits, con
     if (t < half_size) parts[t] = fmax(parts[t], parts[t + half_size]);
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-  const float top = parts[0];
-  barrier(CLK_LOCAL_MEM_FENCE);
+  row.top = parts[0];
   acc = 0;
-  for (int c = t; c < C; c += GROUP) acc += exp(LOAD(X_DTYPE)(logits, c) - top);
-  parts[t] = acc;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int half_size = GROUP / 2; half_size > 0; half_size /= 2) {
-    if (t < half_size) parts[t] += parts[t + half_size];
-    barrier(CLK_LOCAL_MEM_FENCE);
+  for (int c = t; c < C; c += GROUP) acc += exp(LOAD(X_DTYPE)(logits, c) - row.top);
+  row.sum = group_sum(acc, parts);
+  if (smooth) {  // the same for all work-items
+    float total = 0;
+    acc = 0;
+    for (int c = t; c < C; c += GROUP) {
+      const float w = class_weight(class_weights, c);
+      acc += w * (LOAD(X_DTYPE)(logits, c) - row.top);
+      total += w;
+    }
+    row.dot = group_sum(acc, parts);
+    row.total = group_sum(total, parts);
   }
-  return (float2)(top, parts[0]);
+  return row;
 }
 
 // One work-group a row.
 __kernel void cross_entropy_generic_group(__global const TYPE(X_DTYPE)* logits,
-                                          __global const int* labels, __global float* loss,
+                                          __global const int* labels,
+                                          __global const float* class_weights, __global float* loss,
                                           __global float* weight, const int C,
-                                          const int ignore_index) {
+                                          const int ignore_index, const float smoothing) {
   __local float parts[GROUP];
   const int i = (int)get_group_id(0);
   logits += (size_t)i * C;
-  const float2 row = group_top_and_sum(logits, C, parts);
+  const Row row = group_row(logits, class_weights, C, smoothing > 0.0f, parts);
   if (get_local_id(0) != 0) return;
   const int label = labels[i];
   const int counted = label != ignore_index;
-  weight[i] = counted ? 1.0f : 0.0f;
   if (!counted || outside(label, C)) {
+    weight[i] = counted ? 1.0f : 0.0f;
     loss[i] = counted ? NAN : 0.0f;
   } else {
-    loss[i] = log(row.y) - (LOAD(X_DTYPE)(logits, label) - row.x);
+    const float w = class_weight(class_weights, label);
+    weight[i] = w;
+    loss[i] = row_loss(row, LOAD(X_DTYPE)(logits, label), w, C, smoothing);
   }
 }
 
+#ifdef Y_DTYPE
 __kernel void cross_entropy_grad_generic_group(__global const TYPE(X_DTYPE)* logits,
                                                __global const int* labels,
                                                __global const float* dloss,
+                                               __global const float* class_weights,
                                                __global TYPE(Y_DTYPE)* dlogits, const int C,
-                                               const int ignore_index) {
+                                               const int ignore_index, const float smoothing) {
   __local float parts[GROUP];
   const int i = (int)get_group_id(0);
   logits += (size_t)i * C;
   dlogits += (size_t)i * C;
-  const float2 row = group_top_and_sum(logits, C, parts);
+  const Row row = group_row(logits, class_weights, C, smoothing > 0.0f, parts);
   const int label = labels[i];
   const int counted = label != ignore_index;
   const int wrong = counted && outside(label, C);
+  const float w = counted && !wrong ? class_weight(class_weights, label) : 0.0f;
   const float scale = dloss[i];
   for (int c = (int)get_local_id(0); c < C; c += GROUP) {
-    const float p = exp(LOAD(X_DTYPE)(logits, c) - row.x) / row.y;
-    const float d = (c == label ? p - 1.0f : p) * scale;
+    const float x = LOAD(X_DTYPE)(logits, c);
+    const float d =
+        row_slope(row, x, c == label, w, class_weight(class_weights, c), C, smoothing) * scale;
     STORE(Y_DTYPE)(dlogits, c, wrong ? NAN : counted ? d : 0.0f);
   }
 }
+#endif
 #endif

@@ -47,11 +47,11 @@ TEST(TrainConfig, Defaults) {
   EXPECT_EQ(c.input, (std::vector<int64_t>{4}));
   EXPECT_EQ(c.data.train, "/base/a.csv");
   EXPECT_EQ(c.data.label, -1);
-  EXPECT_EQ(c.loss, "cross_entropy");
+  EXPECT_EQ(c.loss.spec.type, "cross_entropy");
   EXPECT_EQ(c.metrics, (std::vector<std::string>{"accuracy"}));
-  EXPECT_EQ(c.optimizer.type, "sgd");
+  EXPECT_EQ(c.optimizer.type, Optimizer::Type::kSgd);
   EXPECT_EQ(c.optimizer.lr, 0.01);
-  EXPECT_EQ(c.schedule.type, "constant");
+  EXPECT_EQ(c.schedule.schedule.type, Schedule::Type::kConstant);
   EXPECT_EQ(c.batch_size, 32);
   EXPECT_EQ(c.epochs, 1);
   EXPECT_EQ(c.seed, 0u);
@@ -67,7 +67,27 @@ TEST(TrainConfig, ResolvedParsesToTheSame) {
       str_cat("{", kModel, R"(, "data": {"format": "idx", "dir": "m", "train": "x",
         "train_labels": "y", "test": "tx", "test_labels": "ty"}, "optimizer": {"type": "sgd",
         "momentum": 0.9, "nesterov": true}, "schedule": {"type": "linear", "min_lr": 1e-5,
-        "warmup_steps": 3}})")};
+        "warmup_steps": 3}})"),
+      with(R"("optimizer": {"type": "rmsprop", "momentum": 0.5, "centered": true, "clip_norm": 1,
+        "groups": [{"match": "*.bias", "weight_decay": 0, "lr_scale": 0.5}, {"match": "a*",
+        "frozen": true}]}, "schedule": {"type": "plateau", "watch": "train", "warmup_epochs": 2},
+        "ema": {"decay": 0.99, "evaluate": false}, "accumulate": 4,
+        "init_from": {"file": "w.safetensors", "match": "*"})"),
+      with(R"("optimizer": {"type": "lamb", "no_decay_on_bias_and_norms": true}, "schedule":
+        {"type": "one_cycle", "unit": "epoch", "anneal": "linear", "scale_lr_by_devices": true},
+        "init_from": "/x/w.safetensors")"),
+      str_cat("{", kModel, R"(, "data": {"format": "text", "train": "t", "context": 16,
+        "samples_per_epoch": 100, "split": [0.9, 0.1]}, "loss": {"type": "cross_entropy",
+        "label_smoothing": 0.1, "ignore_index": 0, "class_weights": [1, 2.5]},
+        "metrics": ["accuracy", {"type": "top_k", "k": 3}, "perplexity"]})"),
+      str_cat("{", kModel, R"(, "data": {"format": "csv", "train": "t", "target": ["a", -2]},
+        "loss": {"type": "huber", "delta": 2}})"),
+      str_cat("{", kModel, R"(, "data": {"format": "npz", "train": "t.npz", "test_features": "u",
+        "test_labels": "v", "tokens": true}, "loss": {"type": "nll", "class_weights":
+        "balanced"}})"),
+      str_cat("{", kModel, R"(, "data": {"format": "cifar", "train": ["a", "b"], "test": "c"}})"),
+      str_cat("{", kModel, R"(, "data": {"format": "synthetic", "samples": 50, "kind": "noise",
+        "split": [0.5, 0.5]}, "loss": {"type": "smooth_l1", "beta": 0.5}})")};
   for (const std::string& text : texts) {
     const Json first = parse(text).resolved();
     EXPECT_EQ(parse(first.dump()).resolved().dump(), first.dump());
@@ -91,7 +111,7 @@ TEST(TrainConfig, OverridesApply) {
   EXPECT_EQ(c.optimizer.lr, 0.5);
   EXPECT_EQ(c.optimizer.weight_decay, 0.01);
   EXPECT_EQ(c.epochs, 3);
-  EXPECT_EQ(c.schedule.type, "cosine");
+  EXPECT_EQ(c.schedule.schedule.type, Schedule::Type::kCosine);
   EXPECT_EQ(c.model.list("layers")[0].integer("out"), 9);
   EXPECT_EQ(message_of([&] { parse(plain(), {"epochs=many"}); }),
             "--set epochs=many: epochs: expected a whole number from 1 to 2147483648, found "
@@ -119,13 +139,35 @@ TEST(TrainConfig, Mistakes) {
        "dir/c.json:3:1: batchsize: unknown key; did you mean \"batch_size\"?"},
       {with(R"("batch_size": 0)"),
        "dir/c.json:3:15: batch_size: expected a whole number from 1 to 2147483648, found 0"},
-      {with(R"("loss": "mse")"),
-       "dir/c.json:3:9: loss: expected one of \"cross_entropy\", found \"mse\""},
-      {with(R"("metrics": ["acc"])"),
-       "dir/c.json:3:13: metrics[0]: expected one of \"accuracy\", found \"acc\""},
-      {with(R"("optimizer": {"type": "adam"})"),
-       "dir/c.json:3:23: optimizer.type: expected one of \"sgd\", \"adamw\", found \"adam\"; did "
-       "you mean \"adamw\"?"},
+      {with(R"("loss": "msee")"),
+       "dir/c.json:3:9: loss: expected one of \"cross_entropy\", \"bce_with_logits\", \"mse\", "
+       "\"l1\", \"smooth_l1\", \"huber\", \"nll\", \"kl_div\", found \"msee\"; did you mean "
+       "\"mse\"?"},
+      {with(R"("loss": {"type": "mse", "delta": 1})"), "dir/c.json:3:25: loss.delta: unknown key"},
+      {with(R"("loss": {"type": "cross_entropy", "label_smoothing": 2})"),
+       "dir/c.json:3:54: loss.label_smoothing: expected a number from 0 to 1, found 2"},
+      {with(R"("loss": {"type": "cross_entropy", "class_weights": "balance"})"),
+       "dir/c.json:3:52: loss.class_weights: expected one of \"balanced\", found \"balance\""},
+      {with(R"("loss": {"type": "cross_entropy", "class_weights": [0, 0]})"),
+       "dir/c.json:3:52: loss.class_weights: expected at least one weight above 0"},
+      {with(R"("metrics": ["acuracy"])"),
+       "dir/c.json:3:13: metrics[0]: expected one of \"accuracy\", \"top5\", \"confusion\", "
+       "\"per_class\", \"precision\", \"recall\", \"f1\", \"macro_f1\", \"perplexity\", \"mse\", "
+       "\"mae\", found \"acuracy\"; did you mean \"accuracy\"?"},
+      {with(R"("metrics": [{"type": "top_k", "k": 0}])"),
+       "dir/c.json:3:36: metrics[0].k: expected a whole number from 1 to 1000, found 0"},
+      {with(R"("optimizer": {"type": "adem"})"),
+       "dir/c.json:3:23: optimizer.type: expected one of \"sgd\", \"adam\", \"adamw\""},
+      {with(R"("optimizer": {"groups": [{"match": ""}]})"),
+       "dir/c.json:3:36: optimizer.groups[0].match: expected a pattern of parameter names"},
+      {with(R"("optimizer": {"groups": [{"match": "a", "frozen": true, "lr_scale": 2}]})"),
+       "dir/c.json:3:51: optimizer.groups[0].frozen: a frozen group has neither"},
+      {with(R"("schedule": {"type": "multistep", "milestones": [5, 5]})"),
+       "dir/c.json:3:53: schedule.milestones[1]: milestones must ascend: found 5 after 5"},
+      {with(R"("schedule": {"type": "cosine", "min_lr": 1})"),
+       "dir/c.json:3:42: schedule.min_lr: expected at most the learning rate 0.01, found 1"},
+      {with(R"("accumulate": 33)"), "dir/c.json:3:15: accumulate: expected at most batch_size, 32"},
+      {with(R"("ema": {"decay": 1})"), "dir/c.json:3:17: ema.decay: expected a number of at least"},
       {with(R"("optimizer": {"lr": -1})"),
        "dir/c.json:3:21: optimizer.lr: expected a number above 0 and"},
       {with(R"("optimizer": {"beta1": 0.9})"), "dir/c.json:3:15: optimizer.beta1: unknown key"},
@@ -139,9 +181,18 @@ TEST(TrainConfig, Mistakes) {
       {with(R"("seed": -1)"), "dir/c.json:3:9: seed: expected a whole number from 0 to"},
       {with_data(R"("train": "a")"), "dir/c.json:2:9: data: the key \"format\" is missing"},
       {with_data(R"("format": "cvs", "train": "a")"),
-       "dir/c.json:2:20: data.format: expected one of \"csv\", \"tsv\", \"idx\", found \"cvs\"; "
-       "did "
-       "you mean \"csv\"?"},
+       "dir/c.json:2:20: data.format: expected one of \"csv\", \"tsv\", \"idx\", \"npy\", \"npz\", "
+       "\"cifar\", \"text\", \"synthetic\", found \"cvs\"; did you mean \"csv\"?"},
+      {with_data(csv + R"("target": "y", "label": "z")"),
+       "dir/c.json:2:39: data.target: give either data.target (numbers) or data.label"},
+      {with_data(R"("format": "text", "train": "a", "label": 0)"),
+       "dir/c.json:2:41: data.label: unknown key"},
+      {with_data(R"("format": "text", "train": "a", "unit": "word")"),
+       "dir/c.json:2:49: data.unit: expected one of \"character\", \"byte\", found \"word\""},
+      {with_data(R"("format": "cifar", "train": "a", "classes": 11)"),
+       "dir/c.json:2:53: data.classes: expected 10, 100, or 20"},
+      {with_data(R"("format": "synthetic", "kind": "blob")"),
+       "dir/c.json:2:40: data.kind: expected one of \"blobs\", \"noise\", found \"blob\""},
       {with_data(R"("format": "idx", "train": "a")"),
        "dir/c.json:2:9: data: the key \"train_labels\" is missing"},
       {with_data(R"("format": "idx", "train": "a", "train_labels": "b", "test": "c")"),

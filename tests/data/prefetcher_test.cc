@@ -22,7 +22,7 @@ struct Slots {
 Prefetcher::Fill count_to(int64_t end) {
   return [end](BatchSlot& slot) {
     if (slot.step >= end) return false;
-    *slot.x = static_cast<float>(slot.step) * 2.0f;
+    *static_cast<float*>(slot.x) = static_cast<float>(slot.step) * 2.0f;
     slot.count = slot.step + 1;
     return true;
   };
@@ -37,7 +37,7 @@ TEST(Prefetcher, HandsOutEveryBatchInOrder) {
       ASSERT_NE(slot, nullptr);
       EXPECT_EQ(slot->step, i);
       EXPECT_EQ(slot->count, i + 1);
-      EXPECT_EQ(*slot->x, static_cast<float>(i) * 2.0f);
+      EXPECT_EQ(*static_cast<float*>(slot->x), static_cast<float>(i) * 2.0f);
       prefetcher.release();
     }
     EXPECT_EQ(prefetcher.acquire(), nullptr);

@@ -81,6 +81,7 @@ class TableReader {
 
   // True for a first row `rows,features,class,class,...` before rows of features and a label.
   bool take_counts_row(const CsvRow& row, const CsvRow* second) {
+    if (regression()) return false;
     // Two classes at least: `1,2,cat` is a sample of two features, but no sample holds two texts.
     if (config_.header == HeaderMode::kNo || second == nullptr || row.fields.size() < 4) {
       return false;
@@ -103,13 +104,19 @@ class TableReader {
 
   bool is_header(const CsvRow& row) const {
     if (config_.header != HeaderMode::kAuto) return config_.header == HeaderMode::kYes;
-    if (!config_.label_name.empty()) return true;
+    if (regression()) {
+      for (const ColumnRef& target : config_.targets) {
+        if (!target.name.empty()) return true;
+      }
+    } else if (!config_.label_name.empty()) {
+      return true;
+    }
     const int64_t columns = static_cast<int64_t>(row.fields.size());
     const int64_t label = config_.label < 0 ? columns + config_.label : config_.label;
     for (int64_t i = 0; i < columns; ++i) {
       const std::string& field = row.fields[static_cast<size_t>(i)];
       // A missing value is no name: the row is data with a hole, and the reader says so.
-      if (i != label && !number_in(field) && !means_missing(field)) return true;
+      if ((i != label || regression()) && !number_in(field) && !means_missing(field)) return true;
     }
     return false;
   }
@@ -120,28 +127,48 @@ class TableReader {
                 config_.delimiter == '\t' ? "\\t" : std::string(1, config_.delimiter),
                 "' (see data.format and data.delimiter)");
     if (header != nullptr) names_ = header->fields;
-    if (!config_.label_name.empty()) {
-      const auto found = std::find(names_.begin(), names_.end(), config_.label_name);
-      NETCL_CHECK(found != names_.end(), ErrorCode::kData, path_, ':', row.line,
-                  ": there is no column \"", config_.label_name, "\" for data.label",
-                  header ? suggest(config_.label_name, names_) : "; the file has no header");
-      label_ = static_cast<size_t>(found - names_.begin());
+    role_.assign(columns_, -1);
+    if (!regression()) {
+      label_ = column_of(row, {config_.label_name, config_.label}, header != nullptr, "data.label");
+      role_[label_] = 0;
       return;
     }
+    for (size_t i = 0; i < config_.targets.size(); ++i) {
+      const size_t column = column_of(row, config_.targets[i], header != nullptr, "data.target");
+      NETCL_CHECK(role_[column] < 0, ErrorCode::kData, path_, ':', row.line,
+                  ": data.target names column ", column + 1, " twice");
+      role_[column] = static_cast<int>(i);
+    }
+    NETCL_CHECK(config_.targets.size() < columns_, ErrorCode::kData, path_, ':', row.line,
+                ": data.target takes all ", columns_, " columns; expected at least one feature");
+  }
+
+  bool regression() const { return !config_.targets.empty(); }
+
+  size_t column_of(const CsvRow& row, const ColumnRef& wanted, bool has_header, const char* key) {
+    if (!wanted.name.empty()) {
+      const auto found = std::find(names_.begin(), names_.end(), wanted.name);
+      NETCL_CHECK(found != names_.end(), ErrorCode::kData, path_, ':', row.line,
+                  ": there is no column \"", wanted.name, "\" for ", key,
+                  has_header ? suggest(wanted.name, names_) : "; the file has no header");
+      return static_cast<size_t>(found - names_.begin());
+    }
     const int64_t columns = static_cast<int64_t>(columns_);
-    const int64_t at = config_.label < 0 ? columns + config_.label : config_.label;
+    const int64_t at = wanted.index < 0 ? columns + wanted.index : wanted.index;
     NETCL_CHECK(at >= 0 && at < columns, ErrorCode::kData, path_, ':', row.line, ": the rows have ",
-                columns, " columns; data.label is ", config_.label, ", expected ", -columns, " to ",
+                columns, " columns; ", key, " is ", wanted.index, ", expected ", -columns, " to ",
                 columns - 1);
-    label_ = static_cast<size_t>(at);
+    return static_cast<size_t>(at);
   }
 
   void add(const CsvRow& row) {
     NETCL_CHECK(row.fields.size() == columns_, ErrorCode::kData, path_, ':', row.line, ": ",
                 row.fields.size(), " fields; expected ", columns_, " as in the first row");
+    const size_t first_target = out_.targets.size();
+    out_.targets.resize(first_target + config_.targets.size());
     for (size_t i = 0; i < columns_; ++i) {
       const std::string& field = row.fields[i];
-      if (i == label_) {
+      if (role_[i] >= 0 && !regression()) {
         out_.labels.push_back(label_of(row, field));
         continue;
       }
@@ -152,6 +179,10 @@ class TableReader {
           reject(row, i, "the value is missing (" + quoted(field) + "); expected a number");
         }
         reject(row, i, "expected a finite number, found " + quoted(field));
+      }
+      if (role_[i] >= 0) {
+        out_.targets[first_target + static_cast<size_t>(role_[i])] = narrow;
+        continue;
       }
       if (narrow < 0.0f || narrow > 255.0f || narrow != std::floor(narrow)) bytes_ = false;
       out_.f32.push_back(narrow);
@@ -191,11 +222,14 @@ class TableReader {
   }
 
   Samples finish() {
+    const auto num_targets = static_cast<int64_t>(config_.targets.size());
+    if (num_targets > 1) out_.label_shape = Shape({num_targets});
     const int64_t count = out_.count();
     NETCL_CHECK(expected_rows_ < 0 || expected_rows_ == count, ErrorCode::kData, path_,
                 ":1: the first row promises ", expected_rows_, " rows; ", count, " follow");
-    out_.sample_shape = Shape({static_cast<int64_t>(columns_) - 1});
-    if (!text_labels_.value_or(false)) {
+    out_.sample_shape = Shape({static_cast<int64_t>(columns_) - std::max<int64_t>(num_targets, 1)});
+    if (regression()) out_.class_names.clear();
+    if (!regression() && !text_labels_.value_or(false)) {
       out_.class_names = fixed_classes_ ? out_.class_names : counts_names_;
       const int64_t classes = static_cast<int64_t>(out_.class_names.size());
       for (size_t i = 0; classes > 0 && i < out_.labels.size(); ++i) {
@@ -220,6 +254,7 @@ class TableReader {
   Samples out_;
   size_t columns_ = 0;
   size_t label_ = 0;
+  std::vector<int> role_;                  // of a column: -1 a feature, else the label or target
   std::vector<std::string> names_;         // of the columns, if there is a header
   std::vector<std::string> counts_names_;  // class names of a counts row
   int64_t expected_rows_ = -1;

@@ -109,6 +109,13 @@ IdxArray parse_array(std::string_view bytes, const std::string& path) {
   return out;
 }
 
+// A plain list of numbers is one feature a sample.
+Shape shape_of_sample(const IdxArray& array) {
+  return array.dims.size() == 1
+             ? Shape({1})
+             : Shape(std::vector<int64_t>(array.dims.begin() + 1, array.dims.end()));
+}
+
 void copy_features(const IdxArray& array, const std::string& path, Samples& out) {
   if (array.type == kIdxU8) {
     out.dtype = DType::kU8;
@@ -152,10 +159,7 @@ Samples parse_idx(std::string_view features, const std::string& features_path,
   NETCL_CHECK(x.dims[0] == y.dims[0], ErrorCode::kData, labels_path, ": ", y.dims[0],
               " labels for ", x.dims[0], " samples in ", features_path,
               "; expected as many of both");
-  // A plain list of numbers is one feature a sample.
-  out.sample_shape = x.dims.size() == 1
-                         ? Shape({1})
-                         : Shape(std::vector<int64_t>(x.dims.begin() + 1, x.dims.end()));
+  out.sample_shape = shape_of_sample(x);
   copy_features(x, features_path, out);
   return out;
 }
@@ -163,6 +167,18 @@ Samples parse_idx(std::string_view features, const std::string& features_path,
 Samples read_idx(const std::string& features_path, const std::string& labels_path) {
   const std::string features = read_data_file(features_path);
   return parse_idx(features, features_path, read_data_file(labels_path), labels_path);
+}
+
+Samples read_idx_features(const std::string& path) {
+  const std::string bytes = read_data_file(path);
+  const IdxArray x = parse_array(bytes, path);
+  NETCL_CHECK(x.count > 0, ErrorCode::kData, path, ": no samples: the shape is ",
+              Shape(x.dims).str());
+  Samples out;
+  out.path = path;
+  out.sample_shape = shape_of_sample(x);
+  copy_features(x, path, out);
+  return out;
 }
 
 }  // namespace netcl::app

@@ -20,6 +20,9 @@ Samples parse_idx(std::string_view features, const std::string& features_path,
 // The same for files, unpacked if they are gzip data.
 Samples read_idx(const std::string& features_path, const std::string& labels_path);
 
+// The features alone, without labels.
+Samples read_idx_features(const std::string& path);
+
 }  // namespace netcl::app
 
 #endif  // NETCL_APPS_NETCL_APP_FORMATS_IDX_H_

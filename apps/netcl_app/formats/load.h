@@ -3,7 +3,7 @@
 // Split: without a test file, `split` [a, b] shuffles the n samples by the run's seed (shuffled()
 // in core/data/batches.h, stream kSplitStream); the first round(a*n) are for training, the next
 // round(b*n) (cut at n) for the test, each kept in the file's order. The same seed and file give
-// the same split on every machine. Threads: any.
+// the same split on every machine. A text is cut instead: the last part is the test. Threads: any.
 #ifndef NETCL_APPS_NETCL_APP_FORMATS_LOAD_H_
 #define NETCL_APPS_NETCL_APP_FORMATS_LOAD_H_
 
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "apps/netcl_app/formats/data_config.h"
+#include "apps/netcl_app/formats/samples.h"
 #include "core/data/dataset.h"
 
 namespace netcl::app {
@@ -38,12 +39,21 @@ struct LoadedData {
 };
 
 // Errors: kData for files that cannot be read or hold no sample, for parts without a sample, and
-// for a test set whose samples have another shape than the training set's.
-LoadedData load_data(const DataConfig& config);
+// for a test set whose samples have another shape than the training set's. `known_classes`: the
+// names and their order, as a checkpoint holds them; without, they come from the data.
+LoadedData load_data(const DataConfig& config, const std::vector<std::string>& known_classes = {});
+
+// Puts samples into shared memory.
+Dataset to_dataset(const Samples& samples, int64_t num_classes, double scale);
 
 // Errors: kData, with the row and value, if a label does not fit `num_outputs` classes; says so
-// when the labels look 1-based.
-void check_labels(const Dataset& dataset, int64_t num_outputs, const DataSource& source = {});
+// when the labels look 1-based. Labels that are `ignored` may have any value.
+void check_labels(const Dataset& dataset, int64_t num_outputs, const DataSource& source = {},
+                  int64_t ignored = kIgnoredLabel);
+
+// Errors: kData, with the row and value, if a token does not fit the model's vocabulary (0: not
+// known, nothing is checked).
+void check_tokens(const Dataset& dataset, int64_t vocabulary, const DataSource& source = {});
 
 // Errors: kData if a sample has another number of elements than the model's input takes.
 void check_input(const Dataset& dataset, const Shape& input, const DataSource& source = {});

@@ -49,11 +49,12 @@ void embedding(const Trace& t) {
     throw Failure(NETCL_E_ARG, "expected i32 tokens, found numbers " + text_of(t.shape(tokens)) +
                                    " of another type; give the data set integers");
   }
-  const int64_t vocabulary = t.attrs().integer("vocabulary"), d = t.attrs().integer("features");
-  const Value weight = declare(
-      t, "weight", {vocabulary, d},
-      initial_weight(t.attrs(), static_cast<double>(vocabulary), static_cast<double>(d),
-                     netcl::plugin::normal_with(1)));
+  const int64_t vocabulary = t.attrs().integer("vocabulary");
+  const int64_t features = t.attrs().integer("features");
+  const Value weight =
+      declare(t, "weight", {vocabulary, features},
+              initial_weight(t.attrs(), static_cast<double>(vocabulary),
+                             static_cast<double>(features), netcl::plugin::normal_with(1)));
   t.output(0, t.op("embedding", {tokens, weight}));
 }
 
@@ -235,9 +236,10 @@ class Attention : public netcl::plugin::LayerFamily {
                            "",
                            "the input's axes in the order of the output"};
     std::vector<AttrSpec> embedding_attrs = netcl::plugin::initialiser_attrs();
-    embedding_attrs.pop_back();  // no bias
-    embedding_attrs.push_back(integer("vocabulary", 1, kLarge, "number of tokens"));
-    embedding_attrs.push_back(integer("features", 1, kLarge, "length of a row"));
+    embedding_attrs.pop_back();  // it has no bias
+    embedding_attrs.insert(embedding_attrs.begin(),
+                           {integer("vocabulary", 1, kLarge, "number of tokens"),
+                            integer("features", 1, kLarge, "length of a row")});
     add({"embedding", "a trained row for every token", embedding_attrs, embedding});
     add({"position_embedding",
          "x plus a trained row for every place",
