@@ -75,39 +75,6 @@ void time_rows(ClRunner& runner, const char* op, int64_t outer, int64_t reduce, 
   }
 }
 
-<<<<<<< HEAD
-=======
-// A square convolution of stride 1 and its two gradients.
-void time_conv(ClRunner& runner, int64_t n, int64_t c, int64_t size, int64_t o, int64_t k,
-               bool all) {
-  const int64_t pad = k / 2;
-  const std::vector<int64_t> x = {n, c, size, size}, w = {o, c, k, k}, y = {n, o, size, size};
-  for (const std::string op : {"conv2d", "conv2d_grad_input", "conv2d_grad_weight"}) {
-    OpKey key(op);
-    key.in(op == "conv2d_grad_input" ? y : x).in(op == "conv2d_grad_weight" ? y : w);
-    key.out(op == "conv2d" ? y : op == "conv2d_grad_input" ? x : w);
-    key.integer("N", n).integer("C", c).integer("H", size).integer("W", size).integer("O", o);
-    key.integer("OH", size).integer("OW", size).integer("KH", k).integer("KW", k);
-    key.integer("SH", 1).integer("SW", 1).integer("has_bias", 0).integer("groups", 1);
-    key.list("sizes8", {n, c, size, size, o, size, size, 1});
-    key.list("window8", {k, k, 1, 1, pad, pad, 1, 1});
-    const auto first = static_cast<size_t>(n * size * size * (op == "conv2d_grad_input" ? o : c));
-    const auto second =
-        static_cast<size_t>(op == "conv2d_grad_weight" ? n * size * size * o : o * c * k * k);
-    for (const std::string& variant : chosen(runner, key, all)) {
-      double seconds = 0;
-      runner.run(key, {values(first), values(second)}, variant, 5, &seconds);
-      std::printf("%s [%lld,%lld,%lld,%lld] to %lld, kernel %lld, %s: %.2f ms, %.1f GFLOP/s\n",
-                  op.c_str(), static_cast<long long>(n), static_cast<long long>(c),
-                  static_cast<long long>(size), static_cast<long long>(size),
-                  static_cast<long long>(o), static_cast<long long>(k), variant.c_str(),
-                  1e3 * seconds,
-                  2e-9 * static_cast<double>(n * c * size * size * o * k * k) / seconds);
-    }
-  }
-}
-
->>>>>>> helper-a
 // Attention over sequences of `t` places: forward, and the two backward ops. FLOPs as of the whole
 // matrix of scores: two products forward, three and four backward.
 void time_attention(ClRunner& runner, int64_t heads, int64_t t, int64_t d, int64_t causal,
@@ -164,7 +131,6 @@ void time_embedding(ClRunner& runner, int64_t vocabulary, int64_t count, int64_t
                   gradient ? "embedding_grad" : "embedding", static_cast<long long>(vocabulary),
                   static_cast<long long>(count), static_cast<long long>(features), variant.c_str(),
                   1e3 * seconds);
-<<<<<<< HEAD
     }
   }
 }
@@ -195,8 +161,6 @@ void time_conv(ClRunner& runner, int64_t n, int64_t c, int64_t size, int64_t o, 
                   static_cast<long long>(o), static_cast<long long>(k), variant.c_str(),
                   1e3 * seconds,
                   2e-9 * static_cast<double>(n * c * size * size * o * k * k) / seconds);
-=======
->>>>>>> helper-a
     }
   }
 }
