@@ -1,6 +1,7 @@
 #include "apps/netcl_app/checkpoint.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "core/base/error.h"
@@ -13,6 +14,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kFormat = "netcl-checkpoint/1";
+constexpr const char* kLossScale = "optimizer.loss_scale";
 constexpr size_t kMostDifferences = 12;
 
 std::string state_key(const std::string& state, const std::string& slot) {
@@ -172,6 +174,12 @@ Checkpoint take_checkpoint(Replica& replica, Json state) {
           cut(state_key(states[i], slot.name), layout.find(slot.name), arena));
     }
   }
+  if (replica.graphs().loss_scaled) {
+    const std::array<float, 2> scale = replica.read_loss_scale();
+    out.tensors.tensors.push_back(
+        {kLossScale, DType::kF32, Shape{2},
+         std::string(reinterpret_cast<const char*>(scale.data()), sizeof(scale))});
+  }
   out.state = std::move(state);
   out.tensors.metadata = {{"format", kFormat}, {"state", out.state.dump()}};
   return out;
@@ -205,6 +213,12 @@ void load_into(Replica& replica, const Checkpoint& checkpoint, bool with_state,
     } else if (with_state) {
       replica.write_state(i, arena_of(graphs.parameters, checkpoint.tensors, states[i], name));
     }
+  }
+  const NamedTensor* scale = checkpoint.tensors.find(kLossScale);
+  if (with_state && scale != nullptr && scale->desc() == TensorDesc{DType::kF32, Shape{2}}) {
+    std::array<float, 2> values{};
+    std::memcpy(values.data(), scale->bytes.data(), sizeof(values));
+    replica.write_loss_scale(values);
   }
 }
 

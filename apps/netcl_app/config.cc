@@ -64,13 +64,14 @@ Json TrainConfig::resolved() const {
   out["accumulate"] = accumulate;
   out["epochs"] = epochs;
   out["seed"] = seed;
+  out["precision"] = precision;
   return out;
 }
 
 TrainConfig parse_train_config(const std::shared_ptr<const JsonDoc>& doc, const fs::path& folder) {
   const ConfigView root(doc);
   root.check_keys({"model", "data", "loss", "metrics", "optimizer", "schedule", "ema", "init_from",
-                   "accumulate", "batch_size", "epochs", "seed"});
+                   "accumulate", "batch_size", "epochs", "seed", "precision"});
   TrainConfig config(root.object("model"));
   config.name = fs::path(doc->name()).stem().string();
   config.input = parse_model(config.model);
@@ -93,6 +94,7 @@ TrainConfig parse_train_config(const std::shared_ptr<const JsonDoc>& doc, const 
                         ", since every pass takes a part of the batch; found ", config.accumulate));
   }
   config.epochs = root.integer_or("epochs", 1, 1, kMaxCount);
+  config.precision = root.text_or("precision", "fp32", {"fp32", "bf16", "fp16", "tf32"});
   return config;
 }
 

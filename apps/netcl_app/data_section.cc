@@ -75,9 +75,8 @@ ColumnRef parse_column(const ConfigView& view) {
 
 // "target" is one column or several; with "task": "regression" the label's column is it.
 void parse_targets(const ConfigView& view, DataConfig& data) {
-  const bool regression =
-      view.text_or("task", view.has("target") ? "regression" : "classification",
-                   {"classification", "regression"}) == "regression";
+  const bool regression = view.text_or("task", view.has("target") ? "regression" : "classification",
+                                       {"classification", "regression"}) == "regression";
   const auto target = view.find("target");
   if (target && !regression)
     target->reject_key("a target needs \"task\": \"regression\"; classes stand in data.label");
@@ -135,8 +134,8 @@ void parse_split(const ConfigView& view, DataConfig& data) {
 
 void parse_array_keys(const ConfigView& view, const PathResolver& paths, DataConfig& data) {
   data.tokens = view.boolean_or("tokens", false);
-  data.regression = view.text_or("task", "classification", {"classification", "regression"}) ==
-                    "regression";
+  data.regression =
+      view.text_or("task", "classification", {"classification", "regression"}) == "regression";
   if (data.format == DataFormat::kNpy) {
     data.train_labels = paths.resolve(view.at("train_labels"));
     data.test_labels = paths.optional(view, "test_labels");
@@ -156,8 +155,8 @@ void parse_text_keys(const ConfigView& view, DataConfig& data) {
   text.bytes = view.text_or("unit", "character", {"character", "byte"}) == "byte";
   text.context = view.integer_or("context", text.context, 1, kMaxCount);
   text.samples_per_epoch = view.integer_or("samples_per_epoch", 0, 1, kMaxCount);
-  text.stride = view.integer_or("stride", text.samples_per_epoch > 0 ? 1 : text.context, 1,
-                                kMaxCount);
+  text.stride =
+      view.integer_or("stride", text.samples_per_epoch > 0 ? 1 : text.context, 1, kMaxCount);
 }
 
 void parse_synthetic_keys(const ConfigView& view, uint64_t seed, const std::vector<int64_t>& input,
@@ -166,8 +165,8 @@ void parse_synthetic_keys(const ConfigView& view, uint64_t seed, const std::vect
   out.noise = view.text_or("kind", "blobs", {"blobs", "noise"}) == "noise";
   out.samples = view.integer_or("samples", out.samples, 1, kMaxCount);
   out.classes = view.integer_or("classes", out.classes, 1, kMaxCount);
-  out.seed = static_cast<uint64_t>(
-      view.integer_or("seed", static_cast<int64_t>(seed), 0, kMaxSeed));
+  out.seed =
+      static_cast<uint64_t>(view.integer_or("seed", static_cast<int64_t>(seed), 0, kMaxSeed));
   out.input = input;
   const auto shape = view.find("input");
   if (!shape) return;

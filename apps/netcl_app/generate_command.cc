@@ -23,8 +23,7 @@ struct GenerateOptions : CommonOptions {
 
 // Draws a token by softmax(scores / temperature) over the top_k best (0: all), in double precision.
 // Temperature 0 takes the best. `draw` is uniform in [0, 1).
-int32_t sample(const float* scores, int64_t count, double temperature, int64_t top_k,
-               double draw) {
+int32_t sample(const float* scores, int64_t count, double temperature, int64_t top_k, double draw) {
   std::vector<int32_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -73,8 +72,7 @@ std::vector<int32_t> first_tokens(const GenerateOptions& options, const Vocabula
 std::string generate(const GenerateOptions& options, ForwardModel& model,
                      const Vocabulary& vocabulary) {
   const auto window = static_cast<size_t>(model.config().input[0]);
-  const auto scores_of_position =
-      static_cast<size_t>(model.output_shape().num_elements()) / window;
+  const auto scores_of_position = static_cast<size_t>(model.output_shape().num_elements()) / window;
   std::vector<int32_t> tokens = first_tokens(options, vocabulary);
   std::string out;
   for (int64_t i = 0; i < options.length; ++i) {
@@ -83,8 +81,8 @@ std::string generate(const GenerateOptions& options, ForwardModel& model,
     std::vector<int32_t> x(tokens.end() - static_cast<std::ptrdiff_t>(count), tokens.end());
     x.resize(window, 0);
     const std::vector<float> scores = model.run(x.data(), 1);
-    const uint64_t bits = random_bits(static_cast<uint64_t>(options.seed), kSampling,
-                                      static_cast<uint64_t>(i));
+    const uint64_t bits =
+        random_bits(static_cast<uint64_t>(options.seed), kSampling, static_cast<uint64_t>(i));
     const float* last = scores.data() + (count - 1) * scores_of_position;
     for (int64_t v = 0; v < vocabulary.size(); ++v) {
       NETCL_CHECK(std::isfinite(last[v]), ErrorCode::kTraining, model.path(),
@@ -99,9 +97,8 @@ std::string generate(const GenerateOptions& options, ForwardModel& model,
 
 int run_generate(const GenerateOptions& options) {
   ForwardModel model(options.checkpoint, options.device, options, 1);
-  const Vocabulary vocabulary = model.data().classes.empty()
-                                    ? Vocabulary()
-                                    : Vocabulary(model.data().classes, model.path());
+  const Vocabulary vocabulary =
+      model.data().classes.empty() ? Vocabulary() : Vocabulary(model.data().classes, model.path());
   check_model(model, vocabulary);
   const std::string text = generate(options, model, vocabulary);
   if (!options.json) {
@@ -138,8 +135,7 @@ void add_generate_command(CLI::App& app, Run& run) {
                    "Below 1: likely characters more often; 0: always the likeliest")
       ->check(CLI::Range(0.0, 1e3))
       ->capture_default_str();
-  command
-      ->add_option("--top-k", options->top_k, "Choose among this many likeliest; 0: among all")
+  command->add_option("--top-k", options->top_k, "Choose among this many likeliest; 0: among all")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Seed: the same gives the same text")

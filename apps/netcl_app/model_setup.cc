@@ -89,6 +89,9 @@ StepSpec step_spec_of(const TrainConfig& config, const Optimizer& optimizer,
                       const DataShape& data) {
   StepSpec out;
   out.input = Shape(config.input);
+  out.precision = config.precision == "bf16"   ? DType::kBF16
+                  : config.precision == "fp16" ? DType::kF16
+                                               : DType::kF32;
   out.input_dtype = data.input_dtype;
   out.label_dtype = data.label_dtype;
   out.label_shape = data.label_shape;

@@ -26,8 +26,8 @@ struct PredictOptions : CommonOptions {
 struct Predictions {
   std::vector<float> values;  // probabilities, or the model's numbers
   int64_t samples = 0, positions = 1, width = 1;
-  bool classes = false;             // the rows are probabilities of which one class is true
-  std::vector<std::string> names;   // of the columns, if the data set had any
+  bool classes = false;            // the rows are probabilities of which one class is true
+  std::vector<std::string> names;  // of the columns, if the data set had any
 
   std::string name(int64_t column) const {
     return column < static_cast<int64_t>(names.size()) ? names[static_cast<size_t>(column)]
@@ -72,8 +72,7 @@ Predictions predict(const PredictOptions& options) {
   for (int64_t row = 0; out.classes && row < out.samples * out.positions; ++row)
     softmax(out.values.data() + row * out.width, out.width);
   if (loss == "bce_with_logits") {
-    for (float& v : out.values)
-      v = static_cast<float>(1 / (1 + std::exp(-static_cast<double>(v))));
+    for (float& v : out.values) v = static_cast<float>(1 / (1 + std::exp(-static_cast<double>(v))));
   }
   return out;
 }

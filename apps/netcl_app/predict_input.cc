@@ -66,8 +66,7 @@ Samples read_table(const std::string& path, char delimiter, const DataConfig& co
     const bool first = is_feature.empty();
     if (first) is_feature = feature_columns(row, config, elements, path);
     NETCL_CHECK(row.fields.size() == is_feature.size(), ErrorCode::kData, path, ':', row.line, ": ",
-                row.fields.size(), " fields; expected ", is_feature.size(),
-                " as in the first row");
+                row.fields.size(), " fields; expected ", is_feature.size(), " as in the first row");
     std::vector<float> values;
     size_t bad = 0;
     for (size_t i = 0; i < row.fields.size(); ++i) {
@@ -127,8 +126,8 @@ Dataset read_features(const std::string& path, const DataConfig& config, int64_t
   const int64_t each = samples.sample_shape.num_elements();
   NETCL_CHECK(each == elements, ErrorCode::kData, path, ": a sample has shape ",
               samples.sample_shape.str(), " (", each, " values); the model takes ", elements);
-  const auto values = static_cast<int64_t>(
-      std::max({samples.f32.size(), samples.u8.size(), samples.i32.size()}));
+  const auto values =
+      static_cast<int64_t>(std::max({samples.f32.size(), samples.u8.size(), samples.i32.size()}));
   samples.labels.assign(static_cast<size_t>(values / each), 0);
   return to_dataset(samples, 1, config.scale);
 }

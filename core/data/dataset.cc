@@ -41,10 +41,9 @@ void check_shape(const Shape& shape, int64_t count, const char* what) {
 void check_spec(const DatasetSpec& spec) {
   NETCL_CHECK(spec.num_samples > 0, ErrorCode::kData,
               "the data set has no samples; expected at least one");
-  NETCL_CHECK(
-      spec.dtype == DType::kU8 || spec.dtype == DType::kF32 || spec.dtype == DType::kI32,
-      ErrorCode::kInternal, "data set: features are ", dtype_name(spec.dtype),
-      "; expected u8, f32 or i32");
+  NETCL_CHECK(spec.dtype == DType::kU8 || spec.dtype == DType::kF32 || spec.dtype == DType::kI32,
+              ErrorCode::kInternal, "data set: features are ", dtype_name(spec.dtype),
+              "; expected u8, f32 or i32");
   NETCL_CHECK(spec.features != nullptr && (spec.labels != nullptr) != (spec.targets != nullptr),
               ErrorCode::kInternal, "data set: features and labels (or targets) must be given");
   check_shape(spec.sample_shape, spec.num_samples, "a sample");
@@ -121,8 +120,7 @@ Dataset Dataset::create(const DatasetSpec& spec) {
   Header header{};
   header.dtype = static_cast<uint32_t>(spec.dtype);
   copy_dims(spec.sample_shape, header.dims, header.rank);
-  header.label_dtype =
-      static_cast<uint32_t>(spec.targets != nullptr ? DType::kF32 : DType::kI32);
+  header.label_dtype = static_cast<uint32_t>(spec.targets != nullptr ? DType::kF32 : DType::kI32);
   copy_dims(spec.label_shape, header.label_dims, header.label_rank);
   header.num_samples = spec.num_samples;
   header.num_classes = spec.targets != nullptr ? 0 : check_labels(spec);
@@ -164,8 +162,8 @@ Dataset Dataset::create_text(const TextSpec& spec) {
   header.stride = spec.stride;
   header.draws = spec.draws;
   header.scale = 1;
-  return build(header, spec.tokens, static_cast<size_t>(spec.num_tokens) * sizeof(int32_t),
-               nullptr, 0, spec.class_names);
+  return build(header, spec.tokens, static_cast<size_t>(spec.num_tokens) * sizeof(int32_t), nullptr,
+               0, spec.class_names);
 }
 
 Dataset Dataset::build(Header& header, const void* features, size_t feature_bytes,
@@ -177,10 +175,9 @@ Dataset Dataset::build(Header& header, const void* features, size_t feature_byte
     names.append(reinterpret_cast<const char*>(&length), sizeof(length));
     names += name;
   }
-  NETCL_CHECK(
-      class_names.empty() || class_names.size() == static_cast<size_t>(header.num_classes),
-      ErrorCode::kInternal, "data set: ", class_names.size(), " class names for ",
-      header.num_classes, " classes");
+  NETCL_CHECK(class_names.empty() || class_names.size() == static_cast<size_t>(header.num_classes),
+              ErrorCode::kInternal, "data set: ", class_names.size(), " class names for ",
+              header.num_classes, " classes");
   header.magic = kMagic;
   header.features_at = kAlign;
   header.feature_bytes = feature_bytes;
@@ -265,9 +262,9 @@ void Dataset::read_header(const Header& header) {
   scale_ = header.scale;
   offset_ = header.offset;
   const auto n = static_cast<uint64_t>(num_samples_);
-  const uint64_t features = text_tokens_ > 0 ? static_cast<uint64_t>(text_tokens_) * 4
-                                             : n * static_cast<uint64_t>(sample_elements_) *
-                                                   size_of(dtype_);
+  const uint64_t features = text_tokens_ > 0
+                                ? static_cast<uint64_t>(text_tokens_) * 4
+                                : n * static_cast<uint64_t>(sample_elements_) * size_of(dtype_);
   const uint64_t labels = text_tokens_ > 0 ? 0 : n * label_bytes();
   NETCL_CHECK(header.feature_bytes == features && header.label_bytes == labels, ErrorCode::kData,
               "the shared data set's sizes contradict each other");
@@ -385,10 +382,10 @@ Dataset Dataset::subset(const std::vector<int64_t>& indices) const {
   std::vector<int32_t> labels(indices.size() * static_cast<size_t>(label_elements_));  // or floats
   for (size_t i = 0; i < indices.size(); ++i) {
     check_index(indices[i]);
-    std::memcpy(features.data() + i * sample_bytes,
-                static_cast<const char*>(features_) +
-                    static_cast<size_t>(indices[i]) * sample_bytes,
-                sample_bytes);
+    std::memcpy(
+        features.data() + i * sample_bytes,
+        static_cast<const char*>(features_) + static_cast<size_t>(indices[i]) * sample_bytes,
+        sample_bytes);
     read_label(indices[i], labels.data() + i * static_cast<size_t>(label_elements_));
   }
   DatasetSpec spec;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/nn/init.h"
+#include "core/nn/loss_scale.h"
 
 namespace netcl {
 
@@ -77,7 +78,9 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
   hyper_ = queue_->allocate(graphs.plan.groups.size() * kHyperBytes, "the hyper-parameters");
   blocks_ = table(graphs.plan.blocks, "the table of blocks");
   slots_ = table(graphs.plan.slots, "the table of slots");
-  if (optimizer_.measures_norm()) norm_ = queue_->allocate(sizeof(float), "the gradient's norm");
+  loss_scale_ = queue_->allocate(2 * sizeof(float), "the loss scale");
+  write_loss_scale(loss_scale::first_state());
+  if (optimizer_.measures_norm() || graphs.loss_scaled) norm_ = queue_->allocate(sizeof(float), "the gradient's norm");
   parameters_ = queue_->allocate(arena_bytes(graphs.parameters), "the parameters");
   const size_t statistics_bytes = arena_bytes(graphs.statistic_values);
   if (statistics_bytes > 0) {
@@ -134,6 +137,7 @@ void Replica::warm_up(int64_t rows) {
   std::vector<std::vector<float>> states;
   for (size_t i = 0; i < states_.size(); ++i) states.push_back(read_state(i));
   const std::vector<float> statistics = read_statistics();
+  const std::array<float, 2> scale = read_loss_scale();
   write_random({});
   train_.run(rows, /*grouped=*/false);
   if (part_storage_ != nullptr) {
@@ -145,6 +149,7 @@ void Replica::warm_up(int64_t rows) {
   clear_gradients();
   write_parameters(parameters);
   write_statistics(statistics);
+  write_loss_scale(scale);
   for (size_t i = 0; i < states_.size(); ++i) write_state(i, states[i]);
   queue_->finish();
 }
@@ -154,7 +159,8 @@ const Storage* Replica::whole_arena(const std::string& name) const {
       {step_names::kX, x_.get()},           {step_names::kLabels, labels_.get()},
       {step_names::kRandom, random_.get()}, {step_names::kHyper, hyper_.get()},
       {step_names::kBlocks, blocks_.get()}, {step_names::kSlots, slots_.get()},
-      {step_names::kGradNorm, norm_.get()}, {step_names::kParameters, parameters_.get()}};
+      {step_names::kGradNorm, norm_.get()}, {step_names::kParameters, parameters_.get()},
+      {step_names::kLossScale, loss_scale_.get()}};
   for (const auto& [known, storage] : whole) {
     if (name == known) return storage;
   }
@@ -247,14 +253,6 @@ void Replica::forward_backward(int64_t rows, const StepRandom& random) {
 
 void Replica::evaluate(int64_t rows) { eval_.run(rows); }
 
-void Replica::commit_statistics() {
-  if (statistics_ == nullptr) return;
-  with_cl_errors("committing the statistics", [&] {
-    queue_->cl().enqueueCopyBuffer(next_statistics_->buffer(), statistics_->buffer(), 0, 0,
-                                   arena_bytes(graphs_.statistic_values));
-  });
-}
-
 void Replica::forward(int64_t rows) { forward_.run(rows); }
 
 std::vector<float> Replica::read_output(int64_t rows) {
@@ -266,6 +264,14 @@ std::vector<float> Replica::read_output(int64_t rows) {
     }
   });
   return out;
+}
+
+void Replica::commit_statistics() {
+  if (statistics_ == nullptr) return;
+  with_cl_errors("committing the statistics", [&] {
+    queue_->cl().enqueueCopyBuffer(next_statistics_->buffer(), statistics_->buffer(), 0, 0,
+                                   arena_bytes(graphs_.statistic_values));
+  });
 }
 
 void Replica::accumulate(bool first) {
@@ -387,6 +393,19 @@ std::vector<float> Replica::read_parameters() {
 std::vector<float> Replica::read_gradients() { return read_arena(recv_, graphs_.gradients); }
 void Replica::write_parameters(const std::vector<float>& arena) {
   write_arena(parameters_->buffer(), graphs_.parameters, arena);
+}
+std::array<float, 2> Replica::read_loss_scale() {
+  std::array<float, 2> out{};
+  with_cl_errors("reading the loss scale", [&] {
+    queue_->cl().enqueueReadBuffer(loss_scale_->buffer(), CL_TRUE, 0, sizeof(out), out.data());
+  });
+  return out;
+}
+void Replica::write_loss_scale(const std::array<float, 2>& state) {
+  with_cl_errors("writing the loss scale", [&] {
+    queue_->cl().enqueueWriteBuffer(loss_scale_->buffer(), CL_TRUE, 0, sizeof(state),
+                                    state.data());
+  });
 }
 std::vector<float> Replica::read_statistics() {
   if (statistics_ == nullptr) return {};

@@ -57,14 +57,14 @@ class Replica {
   // The evaluation's sums only, with the average of the parameters where the optimiser says so;
   // read_eval_sums fetches them.
   void evaluate(int64_t rows);
-  // Makes the statistics that forward_backward computed the ones that are used. `update` does it;
-  // several passes before one update need it between them.
-  void commit_statistics();
   // The model's output for the staged rows, as in evaluation; read_output fetches it, row by row
   // (output_floats() each). Waits for the device.
   void forward(int64_t rows);
   std::vector<float> read_output(int64_t rows);
   size_t output_floats() const { return output_floats_; }
+  // Makes the statistics that forward_backward computed the ones that are used. `update` does it;
+  // several passes before one update need it between them.
+  void commit_statistics();
   // One optimiser step with the gradients in `recv`. `step` counts from 1.
   void update(int64_t step, double lr);
   // Starts copying the sums to `out`, graphs().sums_floats floats as the gradient arena holds them:
@@ -88,6 +88,9 @@ class Replica {
   std::vector<float> read_parameters();
   void write_parameters(const std::vector<float>& arena);
   // As laid out by StepGraphs::statistic_values: those in use. Empty if there are none.
+  // Scale and good steps (core/nn/loss_scale.h); without loss scaling nothing reads them.
+  std::array<float, 2> read_loss_scale();
+  void write_loss_scale(const std::array<float, 2>& state);
   std::vector<float> read_statistics();
   void write_statistics(const std::vector<float>& arena);
   std::vector<float> read_gradients();  // as laid out by StepGraphs::gradients, reduced
@@ -124,7 +127,8 @@ class Replica {
   int64_t max_rows_;
   size_t row_bytes_ = 0;  // of one sample on the device
   size_t label_bytes_ = 0, output_floats_ = 0;
-  std::shared_ptr<Storage> x_, labels_, random_, hyper_, parameters_, statistics_, next_statistics_;
+  std::shared_ptr<Storage> x_, labels_, random_, hyper_, parameters_, statistics_, next_statistics_,
+      loss_scale_;
   std::shared_ptr<Storage> blocks_, slots_, norm_, part_storage_, average_;
   std::vector<std::array<float, 16>> hyper_values_;  // as the device has them; empty: unknown
   std::vector<std::pair<std::string, std::shared_ptr<Storage>>> states_;

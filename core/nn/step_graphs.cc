@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/passes.h"
+#include "core/nn/loss_scale.h"
 
 namespace netcl {
 
@@ -87,6 +88,7 @@ Traced trace(const StepSpec& spec, LayerProvider& layers, TraceKind kind, std::v
       {training, spec.locate});
   if (spec.precision != DType::kF32) graph.set_autocast(spec.precision);
   const ValueId output = tracer.sequence(spec.layers, "model.layers", x);
+  graph.set_autocast(std::nullopt);  // losses and counts are exact
   out.updates = tracer.updates();
   out.recompute = tracer.recompute();
   if (spec.input_dtype == DType::kI32) out.vocabulary = vocabulary_of(graph, x);
@@ -97,7 +99,6 @@ Traced trace(const StepSpec& spec, LayerProvider& layers, TraceKind kind, std::v
   } else {
     trace_sums(spec, graph, output, training, constants, out);
   }
-  graph.set_autocast(std::nullopt);
   return out;
 }
 
@@ -150,7 +151,10 @@ std::vector<std::optional<ValueId>> slot_gradients(const Traced& train, StepGrap
     wanted.push_back(train.parameters.at(out.slots[i].name));
     of.push_back(i);
   }
-  const auto found = gradients(out.train, train.loss, std::nullopt, wanted, train.recompute);
+  std::optional<ValueId> seed;
+  if (out.loss_scaled)
+    seed = loss_scale::scale(out.train, loss_scale::state(out.train), 0);
+  const auto found = gradients(out.train, train.loss, seed, wanted, train.recompute);
   std::vector<std::optional<ValueId>> grads(out.slots.size());
   for (size_t i = 0; i < of.size(); ++i) grads[of[i]] = found[i];
   return grads;
@@ -160,6 +164,7 @@ std::vector<std::optional<ValueId>> slot_gradients(const Traced& train, StepGrap
 
 StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
   StepGraphs out;
+  out.loss_scaled = spec.precision == DType::kF16;
   std::vector<Slot> declared;
   const Traced train = trace(spec, layers, TraceKind::kTrain, declared, out.constants, out.train);
   for (const Slot& slot : declared) (slot.statistic ? out.statistics : out.slots).push_back(slot);
@@ -190,17 +195,17 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
 
   const size_t num_declared = declared.size();
   const Traced eval = trace(spec, layers, TraceKind::kEval, declared, out.constants, out.eval);
+  NETCL_CHECK(declared.size() == num_declared, ErrorCode::kPlugin, "a layer declares the slot ",
+              declared.back().name, " in evaluation only");
   output_sums(out.eval, eval);
   for (const Graph::Place& sum : out.eval.outputs())
     out.eval_sums.add(sum.name, out.eval.desc(sum.value));
   trace(spec, layers, TraceKind::kForward, declared, out.constants, out.forward);
   run_passes(out.forward);
-  NETCL_CHECK(declared.size() == num_declared, ErrorCode::kPlugin, "a layer declares the slot ",
-              declared.back().name, " in evaluation only");
   run_passes(out.eval);
 
   const int64_t floats = out.gradients.num_floats();
-  out.update = update_graph(spec.optimizer, out.plan, floats, out.sums_floats);
+  out.update = update_graph(spec.optimizer, out.plan, floats, out.sums_floats, out.loss_scaled);
   out.accumulate = accumulate_graph(floats);
   return out;
 }

@@ -35,7 +35,8 @@ struct StepSpec {
   LossSpec loss;
   std::vector<std::string> metrics = {"accuracy"};
   Optimizer optimizer;
-  DType precision = DType::kF32;  // of activations and products; parameters stay f32
+  DType precision = DType::kF32;  // of activations and products; parameters stay f32. kF16: the
+                                  // loss is scaled (loss_scale.h)
   std::function<std::string(const std::string& path)> locate;  // see TraceOptions
 };
 
@@ -64,6 +65,7 @@ struct StepGraphs {
   int64_t num_outputs = 0;        // classes that the model tells apart; 0 for float targets
   int64_t vocabulary = 0;         // tokens that its embedding knows; 0: not known
   UpdatePlan plan;                // groups and states of the update
+  bool loss_scaled = false;
   Graph train, eval, update, accumulate, forward;
 
   int64_t num_parameters() const;  // trained numbers

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/nn/loss_scale.h"
 #include "core/ops/optim_blocks.h"
 
 namespace netcl {
@@ -105,7 +106,7 @@ UpdatePlan plan_update(const Optimizer& optimizer, const ArenaLayout& parameters
 }
 
 Graph update_graph(const Optimizer& optimizer, const UpdatePlan& plan, int64_t gradients_floats,
-                   int64_t grad_offset) {
+                   int64_t grad_offset, bool loss_scaled) {
   Graph graph;
   const auto n_blocks = static_cast<int64_t>(plan.blocks.size());
   const TensorDesc arena{DType::kF32, Shape{n_blocks * ob::kBlock}};
@@ -117,12 +118,21 @@ Graph update_graph(const Optimizer& optimizer, const UpdatePlan& plan, int64_t g
                      {DType::kF32, Shape{static_cast<int64_t>(plan.groups.size()), ob::kHyper}});
   const ValueId blocks = graph.external(step_names::kBlocks, {DType::kI32, Shape{n_blocks}});
   ValueId divisor = graph.external(step_names::kDivisor, {DType::kF32, Shape{1}});
-  if (optimizer.measures_norm()) {
+  ValueId scale_state = 0;
+  if (loss_scaled) {
+    scale_state = loss_scale::state(graph);
+    divisor = graph.call("mul", {divisor, loss_scale::scale(graph, scale_state, 1)});
+  }
+  if (optimizer.measures_norm() || loss_scaled) {
     const std::vector<ValueId> norm =
         graph.apply("grad_norm", {gradients, blocks, divisor},
                     {{"grad_offset", grad_offset}, {"max_norm", optimizer.clip_norm}});
     graph.output(step_names::kGradNorm, norm[0]);
     divisor = norm[1];
+    if (loss_scaled) {
+      divisor = loss_scale::skip_if_not_finite(graph, divisor, norm[0]);
+      loss_scale::advance(graph, scale_state, norm[0]);
+    }
   }
   std::vector<ValueId> in = {parameters, gradients, hyper, blocks, divisor};
   if (optimizer.type == Optimizer::Type::kLamb) {

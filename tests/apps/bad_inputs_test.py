@@ -157,6 +157,45 @@ class BadInputs(unittest.TestCase):
         idx["data"]["train"] = self.write("text.idx", "no images here")
         self.check_train(self.config("idx_text", idx), 5, ["text.idx"])
 
+    def test_losses_and_metrics(self):
+        for name, changes, words in (
+                ("loss", {"loss": "cross_entropi"}, ["loss", "cross_entropi", "cross_entropy"]),
+                ("loss_key", {"loss": {"type": "mse", "smoothing": 1}}, ["loss.smoothing", "unknown key"]),
+                ("weights", {"loss": {"type": "cross_entropy", "class_weights": [1, 2]}},
+                 ["loss.class_weights", "2 class weights", "3 outputs"]),
+                ("regression", {"loss": "mse"}, ["loss", "mse", "classes", "cross_entropy"]),
+                ("metric", {"metrics": ["acuracy"]}, ["metrics[0]", "acuracy", "accuracy"]),
+                ("top", {"metrics": ["top7"]}, ["metrics", "top7", "3"]),
+                ("mse", {"metrics": ["mse"]}, ["metrics", "mse", "cross_entropy"])):
+            self.check_train(self.config("loss_" + name, changes), 2, words)
+        target = {"data.label": None, "data.target": [0, 1], "model.input": [3], "loss": "mse"}
+        self.check_train(self.config("loss_width", target), 2, ["[B,3]", "[B,2]", "2 numbers"])
+
+    def test_formats(self):
+        npy = self.write("objects.npy", b"\x93NUMPY\x01\x00\x3a\x00{'descr': '|O', 'fortran_order': False, 'shape': (3,), }    \n")
+        text = self.write("words.txt", "in the beginning\n" * 20)
+        one = {"model.layers": [{"type": "linear", "out": 3}]}
+        for name, data, words in (
+                ("npy", {"format": "npy", "train": npy, "train_labels": npy}, ["objects.npy"]),
+                ("no_npy", {"format": "npy", "train": text, "train_labels": text}, ["words.txt", "no NPY array"]),
+                ("npz", {"format": "npz", "train": text}, ["words.txt", "no archive"]),
+                ("cifar", {"format": "cifar", "train": text}, ["words.txt", "3073"]),
+                ("empty_text", {"format": "text", "train": self.write("empty.txt", "")}, ["empty.txt", "empty"]),
+                ("latin", {"format": "text", "train": self.write("latin.txt", b"gr\xfcn")}, ["latin.txt:1:3", "byte"]),
+                ("short", {"format": "text", "train": text, "context": 500, "samples_per_epoch": 5},
+                 ["words.txt", "500"])):
+            self.check_train(self.config("format_" + name, dict(one, data=data)), 5, words)
+
+    def test_predict_and_generate(self):
+        predict = ["predict", self.run_dir]
+        self.check([*predict, self.path("nowhere.csv")], 5, ["nowhere.csv"])
+        self.check([*predict, self.write("two.csv", "1,2\n")], 5, ["two.csv:1", "2 columns", "4 features"])
+        self.check([*predict, self.write("words.csv", "1,2,3,4\n1,x,3,4\n")], 5, ["words.csv:2", "column 2", '"x"'])
+        self.check([*predict, self.path("good.csv"), "--format", "npy"], 2, ["--out"])
+        self.check([*predict, self.path("good.csv"), "--device", "cpu:9"], 2, ["cpu:9"])
+        self.check(["predict", self.path("none"), self.path("good.csv")], 7, ["none"])
+        self.check(["generate", self.run_dir, "--length", "5"], 2, ["no language model", "predict"])
+
     def test_what_is_unusual_but_right(self):
         for name, rows, arguments in (("single", "1,2,3,4,0\n", ["--devices", "cpu:0/2"]),
                                       ("two", "1,2,3,4,0\n4,3,2,1,1\n", ["--devices", "cpu:0/3"])):

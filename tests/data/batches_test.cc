@@ -129,5 +129,18 @@ TEST(FillBatch, WritesScaledSamplesAndLabels) {
   EXPECT_THROW(fill_batch(data, &outside, 1, x.data(), y.data()), Error);
 }
 
+TEST(BatchPlan, DrawsAnewEachEpoch) {
+  BatchPlan plan(1000, 32, 5, true, 70);
+  EXPECT_EQ(plan.num_samples(), 70);
+  EXPECT_EQ(plan.steps_per_epoch(), 3);
+  EXPECT_EQ(plan.range(2).count, 6);
+  EXPECT_EQ(plan.order(0), BatchPlan(1000, 8, 5, true, 70).order(0));
+  EXPECT_NE(plan.order(0), plan.order(1));
+  for (const int64_t index : plan.order(3)) {
+    EXPECT_GE(index, 0);
+    EXPECT_LT(index, 1000);
+  }
+}
+
 }  // namespace
 }  // namespace netcl

@@ -130,5 +130,75 @@ TEST(Dataset, RefusesBadSpecsAndDescriptors) {
             std::string::npos);
 }
 
+TEST(Dataset, TargetsAndSequences) {
+  DatasetSpec spec;
+  const std::vector<int32_t> tokens = {0, 1, 2, 3, 4, 5};
+  const std::vector<int32_t> next = {1, 2, 3, 4, 5, kIgnoredLabel};
+  spec.dtype = DType::kI32;
+  spec.sample_shape = Shape{3};
+  spec.num_samples = 2;
+  spec.features = tokens.data();
+  spec.labels = next.data();
+  spec.label_shape = Shape{3};
+  const Dataset text = Dataset::create(spec);
+  EXPECT_EQ(text.input_dtype(), DType::kI32);
+  EXPECT_EQ(text.num_classes(), 6);
+  int32_t x[3], y[3];
+  text.read_input(1, x);
+  text.read_label(1, y);
+  EXPECT_EQ(x[2], 5);
+  EXPECT_EQ(y[1], 5);
+  EXPECT_EQ(y[2], kIgnoredLabel);
+
+  const std::vector<float> features = {1, 2}, targets = {0.5f, -1, 2, 3};
+  DatasetSpec numbers;
+  numbers.sample_shape = Shape{1};
+  numbers.num_samples = 2;
+  numbers.features = features.data();
+  numbers.targets = targets.data();
+  numbers.label_shape = Shape{2};
+  const Dataset data = Dataset::create(numbers);
+  EXPECT_EQ(data.label_dtype(), DType::kF32);
+  EXPECT_EQ(data.labels(), nullptr);
+  EXPECT_EQ(data.targets()[3], 3.0f);
+  const Dataset part = Dataset::attach(data.fd()).subset({1});
+  EXPECT_EQ(part.targets()[0], 2.0f);
+  const std::vector<float> bad = {0, 0, 0, 1.0f / 0.0f};
+  numbers.targets = bad.data();
+  EXPECT_EQ(message_of([&] { Dataset::create(numbers); }),
+            "sample 1 has the target inf (value 1); expected a finite number");
+}
+
+TEST(Dataset, WindowsOfAText) {
+  const std::vector<int32_t> tokens = {0, 1, 2, 3, 4, 5, 6};
+  TextSpec spec;
+  spec.tokens = tokens.data();
+  spec.num_tokens = 7;
+  spec.num_classes = 7;
+  spec.class_names = {std::string(1, '\0'), "b", "c", "d", "e", "f", "g"};
+  spec.context = 4;
+  spec.stride = 4;
+  const Dataset whole = Dataset::create_text(spec);
+  EXPECT_EQ(whole.num_samples(), 2);
+  EXPECT_EQ(whole.epoch_samples(), 2);
+  EXPECT_EQ(whole.class_names(), spec.class_names);
+  int32_t x[4], y[4];
+  whole.read_input(1, x);
+  whole.read_label(1, y);
+  EXPECT_EQ(std::vector<int32_t>(x, x + 4), (std::vector<int32_t>{4, 5, 6, 0}));
+  EXPECT_EQ(std::vector<int32_t>(y, y + 4),
+            (std::vector<int32_t>{5, 6, kIgnoredLabel, kIgnoredLabel}));
+  spec.stride = 1;
+  spec.draws = 100;
+  const Dataset drawn = Dataset::attach(Dataset::create_text(spec).fd());
+  EXPECT_EQ(drawn.num_samples(), 3);
+  EXPECT_EQ(drawn.epoch_samples(), 100);
+  spec.num_tokens = 4;
+  EXPECT_NE(message_of([&] { Dataset::create_text(spec); }).find("at least 5"), std::string::npos);
+  spec.num_tokens = 7;
+  spec.num_classes = 6;
+  EXPECT_NE(message_of([&] { Dataset::create_text(spec); }).find("token 6"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace netcl

@@ -69,7 +69,7 @@ class FakeLayers : public LayerProvider {
             x = t.recorder().call("scale", {x}, {{"factor", static_cast<double>(f)}});
           return x;
         });
-    add("chain", {{"layers", NETCL_ATTR_LAYERS, std::nullopt, false, 0, 0, {}, ""}},
+    add("chain", {{"layers", NETCL_ATTR_LAYERS, std::nullopt, true, 0, 0, {}, ""}},
         [](Tracer& t, const LayerArgs& a, ValueId x) {
           const auto& list = a.nested.at(0).second;
           for (uint32_t i = 0; i < list.count; ++i) x = t.nested(list.handle, i, {x})[0];

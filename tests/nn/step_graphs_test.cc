@@ -109,6 +109,51 @@ TEST(StepGraphsTest, RefusesWhatCannotBeTrained) {
   EXPECT_NE(error_of(spec).find("did you mean \"accuracy\""), std::string::npos);
 }
 
+TEST(StepGraphsTest, EvaluationHasSumsThatTrainingLacks) {
+  FakeLayers layers;
+  StepSpec spec = make_spec(kModel);
+  spec.metrics = {"accuracy", "top2", "f1", "confusion", "perplexity"};
+  const StepGraphs g = build_step_graphs(spec, layers);
+  EXPECT_EQ(names(g.eval.outputs()),
+            (std::set<std::string>{"loss", "denominator", "correct", "top2", "confusion"}));
+  EXPECT_EQ(g.sums, (std::vector<std::string>{"loss", "denominator", "correct"}));
+  EXPECT_EQ(g.eval_sums.find("confusion").desc.shape, (Shape{3, 3}));
+  EXPECT_EQ(names(g.forward.outputs()), (std::set<std::string>{"output"}));
+  EXPECT_EQ(names(g.forward.externals()).count("labels"), 0u);
+  ASSERT_EQ(g.constants.entries().size(), 1u);
+  EXPECT_EQ(g.constants.entries()[0].desc.shape, (Shape{1, 3}));
+}
+
+TEST(StepGraphsTest, OutputsAndLabelsMustGoTogether) {
+  StepSpec spec = make_spec(kModel);
+  spec.label_shape = Shape{4};
+  EXPECT_NE(error_of(spec).find("has scores for [B] labels, the data set gives [B,4]"),
+            std::string::npos)
+      << error_of(spec);
+  spec.label_shape = {};
+  spec.label_dtype = DType::kF32;
+  EXPECT_NE(error_of(spec).find("needs classes as labels"), std::string::npos) << error_of(spec);
+  spec.loss.type = "mse";
+  spec.metrics = {"mse"};
+  EXPECT_NE(error_of(spec).find("the output is [B,3], the data set's targets are [B]"),
+            std::string::npos)
+      << error_of(spec);
+  spec.metrics = {"accuracy"};
+  spec.label_shape = Shape{3};
+  EXPECT_NE(error_of(spec).find("the metric accuracy does not go with the loss mse"),
+            std::string::npos)
+      << error_of(spec);
+  spec = make_spec(kModel);
+  spec.loss.class_weights = {1, 2};
+  spec.locate = [](const std::string& path) { return path == "loss.class_weights" ? "c:7" : ""; };
+  EXPECT_NE(error_of(spec).find("c:7: loss.class_weights: 2 class weights, but the model has 3"),
+            std::string::npos)
+      << error_of(spec);
+  spec = make_spec(kModel);
+  spec.metrics = {"top9"};
+  EXPECT_NE(error_of(spec).find("needs at least 9 classes"), std::string::npos);
+}
+
 TEST(StepGraphsTest, ASlotOfTheEvaluationAloneIsTheLayersFault) {
   FakeLayers layers;
   layers.add("sly", {}, [](Tracer& t, const LayerArgs&, ValueId x) {

@@ -14,7 +14,8 @@ void parse_cifar(std::string_view bytes, const std::string& path, int64_t classe
   const size_t label_bytes = classes == 10 ? 1 : 2;
   const size_t label_at = classes == 100 ? 1 : 0;
   const size_t record = label_bytes + kImageBytes;
-  NETCL_CHECK(!bytes.empty(), ErrorCode::kData, path, ": the file is empty; expected CIFAR records");
+  NETCL_CHECK(!bytes.empty(), ErrorCode::kData, path,
+              ": the file is empty; expected CIFAR records");
   NETCL_CHECK(bytes.size() % record == 0, ErrorCode::kData, path, ": ", bytes.size(),
               " bytes are no whole number of records of ", record, " bytes (",
               label_bytes == 1 ? "a label" : "two labels",

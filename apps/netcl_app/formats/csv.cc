@@ -135,8 +135,8 @@ class TableReader {
     }
     for (size_t i = 0; i < config_.targets.size(); ++i) {
       const size_t column = column_of(row, config_.targets[i], header != nullptr, "data.target");
-      NETCL_CHECK(role_[column] < 0, ErrorCode::kData, path_, ':', row.line, ": data.target names column ",
-                  column + 1, " twice");
+      NETCL_CHECK(role_[column] < 0, ErrorCode::kData, path_, ':', row.line,
+                  ": data.target names column ", column + 1, " twice");
       role_[column] = static_cast<int>(i);
     }
     NETCL_CHECK(config_.targets.size() < columns_, ErrorCode::kData, path_, ':', row.line,

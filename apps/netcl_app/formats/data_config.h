@@ -41,8 +41,8 @@ struct DataConfig {
   // Absolute paths; "" where not given. Names that end in .gz are unpacked while reading.
   std::string train;
   std::string test;
-  std::string train_labels;  // idx, npy
-  std::string test_labels;   // idx, npy
+  std::string train_labels;             // idx, npy
+  std::string test_labels;              // idx, npy
   std::vector<std::string> more_train;  // cifar: files after `train`
 
   // csv and tsv: the label's column, counted from 0, or from the end when negative (-1 = last);

@@ -86,12 +86,13 @@ LoadedData load_text(const DataConfig& config, const std::vector<std::string>& k
   train.stride = config.text.stride > 0 ? config.text.stride
                  : train.draws > 0      ? 1
                                         : config.text.context;
-  LoadedData out{part(tokens.data(), train_count, config.train, train), std::nullopt,
-                 {config.train, false, {}}, {}};
+  LoadedData out{part(tokens.data(), train_count, config.train, train),
+                 std::nullopt,
+                 {config.train, false, {}},
+                 {}};
   if (!config.test.empty()) {
     const std::vector<int32_t> held = vocabulary.tokens_of(test, config.test);
-    out.test =
-        part(held.data(), static_cast<int64_t>(held.size()), config.test, consecutive);
+    out.test = part(held.data(), static_cast<int64_t>(held.size()), config.test, consecutive);
     out.test_source = {config.test, false, {}};
   } else if (test_count > 0) {  // the end of the text
     out.test = part(tokens.data() + (n - test_count), test_count, config.train, consecutive);
@@ -183,12 +184,12 @@ LoadedData load_data(const DataConfig& config, const std::vector<std::string>& k
   NETCL_CHECK(train.sample_shape == test.sample_shape, ErrorCode::kData, test.path,
               ": a test sample has shape ", test.sample_shape.str(), ", a training sample (",
               train.path, ") ", train.sample_shape.str(), "; expected the same");
-  NETCL_CHECK(train.label_shape == test.label_shape &&
-                  train.targets.empty() == test.targets.empty(),
-              ErrorCode::kData, test.path, ": a test label has shape ", test.label_shape.str(),
-              test.targets.empty() ? " (classes)" : " (targets)", ", a training label (",
-              train.path, ") ", train.label_shape.str(),
-              train.targets.empty() ? " (classes)" : " (targets)", "; expected the same");
+  NETCL_CHECK(
+      train.label_shape == test.label_shape && train.targets.empty() == test.targets.empty(),
+      ErrorCode::kData, test.path, ": a test label has shape ", test.label_shape.str(),
+      test.targets.empty() ? " (classes)" : " (targets)", ", a training label (", train.path, ") ",
+      train.label_shape.str(), train.targets.empty() ? " (classes)" : " (targets)",
+      "; expected the same");
   const int64_t classes = std::max(count_classes(train), count_classes(test));
   return {to_dataset(train, classes, config.scale), to_dataset(test, classes, config.scale),
           std::move(train_source), source_of(test)};
@@ -200,10 +201,10 @@ void check_labels(const Dataset& dataset, int64_t num_outputs, const DataSource&
   if (dataset.is_text()) {
     const auto* tokens = static_cast<const int32_t*>(dataset.features());
     const int32_t* largest = std::max_element(tokens, tokens + dataset.text_tokens());
-    NETCL_CHECK(*largest < num_outputs, ErrorCode::kData, source.path, ": token ",
-                largest - tokens, " is number ", *largest, " of a vocabulary of ",
-                dataset.num_classes(), ", but the model has ", num_outputs,
-                " outputs; give the last layer ", dataset.num_classes(), " outputs");
+    NETCL_CHECK(*largest < num_outputs, ErrorCode::kData, source.path, ": token ", largest - tokens,
+                " is number ", *largest, " of a vocabulary of ", dataset.num_classes(),
+                ", but the model has ", num_outputs, " outputs; give the last layer ",
+                dataset.num_classes(), " outputs");
     return;
   }
   const int64_t each = dataset.label_shape().num_elements();
@@ -228,8 +229,7 @@ void check_labels(const Dataset& dataset, int64_t num_outputs, const DataSource&
 void check_tokens(const Dataset& dataset, int64_t vocabulary, const DataSource& source) {
   if (vocabulary == 0 || dataset.input_dtype() != DType::kI32) return;
   const int64_t each = dataset.is_text() ? 1 : dataset.sample_elements();
-  const int64_t count =
-      dataset.is_text() ? dataset.text_tokens() : dataset.num_samples() * each;
+  const int64_t count = dataset.is_text() ? dataset.text_tokens() : dataset.num_samples() * each;
   const auto* tokens = static_cast<const int32_t*>(dataset.features());
   for (int64_t i = 0; i < count; ++i) {
     if (tokens[i] < vocabulary) continue;

@@ -57,8 +57,7 @@ class HeaderReader {
 
  private:
   [[noreturn]] void broken() const {
-    fail(ErrorCode::kData, path_, ": the NPY header is damaged: ",
-         quoted(text_.substr(0, 80)));
+    fail(ErrorCode::kData, path_, ": the NPY header is damaged: ", quoted(text_.substr(0, 80)));
   }
   char peek() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
@@ -222,8 +221,8 @@ NpyArray parse_npy(std::string_view bytes, const std::string& path) {
   NETCL_CHECK(bytes.size() >= 10 && bytes.substr(0, 6) == kMagic, ErrorCode::kData, path,
               ": this is no NPY array; expected it to start with 93 'NUMPY'");
   const auto version = static_cast<uint8_t>(bytes[6]);
-  NETCL_CHECK(version >= 1 && version <= 3, ErrorCode::kData, path, ": NPY version ",
-              int{version}, "; expected 1, 2 or 3");
+  NETCL_CHECK(version >= 1 && version <= 3, ErrorCode::kData, path, ": NPY version ", int{version},
+              "; expected 1, 2 or 3");
   const size_t width = version == 1 ? 2 : 4;
   NETCL_CHECK(bytes.size() >= 8 + width, ErrorCode::kData, path,
               ": the file ends in its header; it is truncated");
@@ -242,9 +241,9 @@ NpyArray parse_npy(std::string_view bytes, const std::string& path) {
   }
   const std::string_view data = bytes.substr(8 + width + length);
   const size_t expected = static_cast<size_t>(count) * out.item_bytes;
-  NETCL_CHECK(data.size() >= expected, ErrorCode::kData, path, ": the file is truncated: ",
-              Shape(out.dims).str(), " needs ", expected, " bytes of values, there are ",
-              data.size());
+  NETCL_CHECK(data.size() >= expected, ErrorCode::kData, path,
+              ": the file is truncated: ", Shape(out.dims).str(), " needs ", expected,
+              " bytes of values, there are ", data.size());
   NETCL_CHECK(data.size() == expected, ErrorCode::kData, path, ": ", data.size() - expected,
               " bytes after the end of the ", expected, " bytes that ", Shape(out.dims).str(),
               " needs");
@@ -285,8 +284,8 @@ Samples features_of(const NpyArray& x, const DataConfig& config) {
 
 Samples samples_of(const NpyArray& x, const NpyArray& y, const DataConfig& config) {
   Samples out = features_of(x, config);
-  NETCL_CHECK(!y.dims.empty() && y.dims[0] == x.dims[0], ErrorCode::kData, y.path, ": labels of shape ",
-              Shape(y.dims).str(), " for ", x.dims[0], " samples in ", x.path,
+  NETCL_CHECK(!y.dims.empty() && y.dims[0] == x.dims[0], ErrorCode::kData, y.path,
+              ": labels of shape ", Shape(y.dims).str(), " for ", x.dims[0], " samples in ", x.path,
               "; expected as many of both");
   out.label_shape = shape_of_sample(y);
   const auto n = static_cast<size_t>(y.count());
@@ -314,9 +313,9 @@ Samples read_npy(const DataConfig& config, bool test) {
   const bool own_file = test && !config.test.empty();
   const ZipArchive archive(own_file ? config.test : config.train);
   const bool own_names = test && !config.test_features.empty();
-  return samples_of(
-      from_archive(archive, own_names ? config.test_features : config.features),
-      from_archive(archive, own_names ? config.test_array_labels : config.labels), config);
+  return samples_of(from_archive(archive, own_names ? config.test_features : config.features),
+                    from_archive(archive, own_names ? config.test_array_labels : config.labels),
+                    config);
 }
 
 std::string npy_of(const std::vector<float>& values, const Shape& shape) {

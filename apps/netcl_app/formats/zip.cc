@@ -69,7 +69,8 @@ void ZipArchive::read_directory() {
   NETCL_CHECK(bytes_.size() >= 4 && bytes_[0] == 'P' && bytes_[1] == 'K', ErrorCode::kData, path_,
               ": this is no archive (.npz, a ZIP file of arrays)");
   const uint64_t size = bytes_.size();
-  const uint64_t first = size > kEndBytes + kMostCommentBytes ? size - kEndBytes - kMostCommentBytes : 0;
+  const uint64_t first =
+      size > kEndBytes + kMostCommentBytes ? size - kEndBytes - kMostCommentBytes : 0;
   uint64_t end = size;
   for (uint64_t at = size >= kEndBytes ? size - kEndBytes + 1 : 0; at-- > first;) {
     if (number(at, 4) != kEndMagic) continue;
@@ -140,8 +141,7 @@ std::string ZipArchive::read(const std::string& name) const {
                   found->packed_bytes <= bytes_.size() - at,
               ErrorCode::kData, who, ": the archive is damaged or truncated");
   const std::string_view packed = std::string_view(bytes_).substr(at, found->packed_bytes);
-  std::string out =
-      found->method == 0 ? std::string(packed) : inflated(packed, found->bytes, who);
+  std::string out = found->method == 0 ? std::string(packed) : inflated(packed, found->bytes, who);
   const auto* data = reinterpret_cast<const Bytef*>(out.data());
   NETCL_CHECK(out.size() == found->bytes && ::crc32_z(0, data, out.size()) == found->crc,
               ErrorCode::kData, who, ": the content does not match its checksum");
