@@ -1,6 +1,7 @@
 #include "apps/netcl_app/checkpoint.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "core/base/error.h"
@@ -13,6 +14,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kFormat = "netcl-checkpoint/1";
+constexpr const char* kLossScale = "optimizer.loss_scale";
 constexpr size_t kMostDifferences = 12;
 
 std::string state_key(const std::string& state, const std::string& slot) {
@@ -152,7 +154,7 @@ void check_resumable(const Checkpoint& checkpoint, const Json& config, int64_t s
               ". Give the values that it was trained with, or start a new run without --resume");
 }
 
-Checkpoint take_checkpoint(Replica& replica, const Optimizer& optimizer, Json state) {
+Checkpoint take_checkpoint(Replica& replica, Json state) {
   Checkpoint out;
   const ArenaLayout& layout = replica.graphs().parameters;
   const std::vector<float> parameters = replica.read_parameters();
@@ -164,13 +166,19 @@ Checkpoint take_checkpoint(Replica& replica, const Optimizer& optimizer, Json st
     out.tensors.tensors.push_back(
         cut(slot.name, replica.graphs().statistic_values.find(slot.name), statistics));
   }
-  const std::vector<std::string> states = optimizer.state_names();
+  const std::vector<std::string>& states = replica.graphs().plan.states;
   for (size_t i = 0; i < states.size(); ++i) {
     const std::vector<float> arena = replica.read_state(i);
     for (const Slot& slot : replica.graphs().slots) {
       out.tensors.tensors.push_back(
           cut(state_key(states[i], slot.name), layout.find(slot.name), arena));
     }
+  }
+  if (replica.graphs().loss_scaled) {
+    const std::array<float, 2> scale = replica.read_loss_scale();
+    out.tensors.tensors.push_back(
+        {kLossScale, DType::kF32, Shape{2},
+         std::string(reinterpret_cast<const char*>(scale.data()), sizeof(scale))});
   }
   out.state = std::move(state);
   out.tensors.metadata = {{"format", kFormat}, {"state", out.state.dump()}};
@@ -183,8 +191,8 @@ void write_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
                     ErrorCode::kCheckpoint);
 }
 
-void load_into(Replica& replica, const Optimizer& optimizer, const Checkpoint& checkpoint,
-               bool with_state, const std::string& name) {
+void load_into(Replica& replica, const Checkpoint& checkpoint, bool with_state,
+               const std::string& name) {
   const StepGraphs& graphs = replica.graphs();
   std::vector<std::string> lines = differences(graphs, checkpoint.tensors);
   const size_t count = lines.size();
@@ -195,10 +203,22 @@ void load_into(Replica& replica, const Optimizer& optimizer, const Checkpoint& c
               ". Give the configuration with which it was trained, or another checkpoint");
   replica.write_parameters(arena_of(graphs.parameters, checkpoint.tensors, "", name));
   replica.write_statistics(arena_of(graphs.statistic_values, checkpoint.tensors, "", name));
-  if (!with_state) return;
-  const std::vector<std::string> states = optimizer.state_names();
+  const std::vector<std::string>& states = graphs.plan.states;
   for (size_t i = 0; i < states.size(); ++i) {
-    replica.write_state(i, arena_of(graphs.parameters, checkpoint.tensors, states[i], name));
+    if (states[i] == step_names::kAverage) {
+      // A run that began without an average begins it here.
+      const bool there = checkpoint.tensors.find(state_key(states[i], graphs.slots[0].name));
+      const std::string state = there ? states[i] : std::string();
+      replica.write_state(i, arena_of(graphs.parameters, checkpoint.tensors, state, name));
+    } else if (with_state) {
+      replica.write_state(i, arena_of(graphs.parameters, checkpoint.tensors, states[i], name));
+    }
+  }
+  const NamedTensor* scale = checkpoint.tensors.find(kLossScale);
+  if (with_state && scale != nullptr && scale->desc() == TensorDesc{DType::kF32, Shape{2}}) {
+    std::array<float, 2> values{};
+    std::memcpy(values.data(), scale->bytes.data(), sizeof(values));
+    replica.write_loss_scale(values);
   }
 }
 

@@ -31,14 +31,15 @@ void check_resumable(const Checkpoint& checkpoint, const Json& config, int64_t s
                      const std::string& name);
 
 // Copies a replica's parameters and optimiser state into a checkpoint; waits for the device.
-Checkpoint take_checkpoint(Replica& replica, const Optimizer& optimizer, Json state);
+Checkpoint take_checkpoint(Replica& replica, Json state);
 // Writes PATH.safetensors and PATH.json, each by temporary file and rename. Errors: kCheckpoint.
 void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
 
-// Loads the parameters (and, if `with_state`, the optimiser's state) into a replica.
+// Loads the parameters, their average where the replica keeps one and, if `with_state`, the
+// optimiser's state into a replica.
 // Errors: kCheckpoint, listing every difference between the file and the model.
-void load_into(Replica& replica, const Optimizer& optimizer, const Checkpoint& checkpoint,
-               bool with_state, const std::string& name);
+void load_into(Replica& replica, const Checkpoint& checkpoint, bool with_state,
+               const std::string& name);
 
 }  // namespace netcl::app
 

@@ -10,84 +10,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kMaxRate = 1e6;  // far above any rate that trains
 constexpr int64_t kMaxCount = int64_t{1} << 31;
 // JSON numbers are doubles in most readers: a seed above 2^53 would not survive them.
 constexpr int64_t kMaxSeed = int64_t{1} << 53;
 
-// A factor of an average of the past: at 1 no gradient would ever enter it.
-double as_beta(const ConfigView& view) {
-  const double value = view.as_number();
-  if (!(value >= 0.0 && value < 1.0)) {
-    view.reject("expected a number of at least 0 and below 1, found " + describe_json(view.json()));
+InitFrom parse_init_from(const ConfigView& view, const fs::path& folder) {
+  InitFrom out;
+  const ConfigView file = view.is_object() ? view.at("file") : view;
+  if (view.is_object()) {
+    view.check_keys({"file", "match"});
+    if (view.has("match")) out.match = view.text("match");
   }
-  return value;
-}
-
-double as_positive(const ConfigView& view, double high) {
-  const double value = view.as_number();
-  if (!(value > 0.0 && value <= high)) {
-    view.reject(str_cat("expected a number above 0 and at most ", high, ", found ",
-                        describe_json(view.json())));
-  }
-  return value;
-}
-
-double positive_or(const ConfigView& view, const std::string& key, double otherwise, double high) {
-  return view.has(key) ? as_positive(view.at(key), high) : otherwise;
-}
-
-OptimizerConfig parse_optimizer(const ConfigView& view) {
-  OptimizerConfig out;
-  out.type = view.text_or("type", "sgd", {"sgd", "adamw"});
-  const bool adamw = out.type == "adamw";
-  if (adamw) {
-    view.check_keys({"type", "lr", "weight_decay", "beta1", "beta2", "betas", "eps"});
-  } else {
-    view.check_keys({"type", "lr", "weight_decay", "momentum", "dampening", "nesterov"});
-  }
-  out.lr = positive_or(view, "lr", adamw ? 1e-3 : 1e-2, kMaxRate);
-  out.weight_decay = view.number_or("weight_decay", adamw ? 0.01 : 0.0, 0.0, kMaxRate);
-  if (!adamw) {
-    out.momentum = view.number_or("momentum", 0.0, 0.0, 1.0);
-    out.dampening = view.number_or("dampening", 0.0, 0.0, 1.0);
-    out.nesterov = view.boolean_or("nesterov", false);
-    if (out.nesterov && (out.momentum == 0.0 || out.dampening != 0.0)) {
-      view.at("nesterov").reject("needs a momentum above 0 and dampening 0");
-    }
-    return out;
-  }
-  if (const auto betas = view.find("betas")) {
-    if (view.has("beta1") || view.has("beta2")) {
-      betas->reject_key("give either betas or beta1 and beta2, not both");
-    }
-    if (betas->size() != 2) {
-      betas->reject(str_cat("expected two numbers, [beta1, beta2], found ", betas->size()));
-    }
-    out.beta1 = as_beta((*betas)[0]);
-    out.beta2 = as_beta((*betas)[1]);
-  } else {
-    if (const auto beta = view.find("beta1")) out.beta1 = as_beta(*beta);
-    if (const auto beta = view.find("beta2")) out.beta2 = as_beta(*beta);
-  }
-  out.eps = positive_or(view, "eps", out.eps, 1.0);
-  return out;
-}
-
-ScheduleConfig parse_schedule(const ConfigView& view) {
-  ScheduleConfig out;
-  out.type = view.text_or("type", "constant", {"constant", "cosine", "linear", "step"});
-  if (out.type == "step") {
-    view.check_keys({"type", "warmup_steps", "step_size", "gamma"});
-  } else if (out.type == "constant") {
-    view.check_keys({"type", "warmup_steps"});
-  } else {
-    view.check_keys({"type", "warmup_steps", "min_lr"});
-  }
-  out.warmup_steps = view.integer_or("warmup_steps", 0, 0, kMaxCount);
-  out.min_lr = view.number_or("min_lr", 0.0, 0.0, kMaxRate);
-  out.step_size = view.integer_or("step_size", out.step_size, 1, kMaxCount);
-  out.gamma = positive_or(view, "gamma", out.gamma, 1.0);
+  if (file.as_text().empty()) file.reject("expected a safetensors file, found \"\"");
+  const fs::path base = file.from_override() ? fs::current_path() : folder;
+  out.path = (base / file.as_text()).lexically_normal().string();
   return out;
 }
 
@@ -115,34 +51,27 @@ Json TrainConfig::resolved() const {
   out["data"] = resolved_data(data);
   out["loss"] = resolved_loss(loss);
   out["metrics"] = metrics;
-  Json& opt = out["optimizer"];
-  opt = {{"type", optimizer.type}, {"lr", optimizer.lr}, {"weight_decay", optimizer.weight_decay}};
-  if (optimizer.type == "adamw") {
-    opt["betas"] = {optimizer.beta1, optimizer.beta2};
-    opt["eps"] = optimizer.eps;
-  } else {
-    opt["momentum"] = optimizer.momentum;
-    opt["dampening"] = optimizer.dampening;
-    opt["nesterov"] = optimizer.nesterov;
+  out["optimizer"] = resolved_optimizer(optimizer);
+  out["schedule"] = resolved_schedule(schedule);
+  if (optimizer.ema_decay > 0) {
+    out["ema"] = {{"decay", optimizer.ema_decay}, {"evaluate", optimizer.ema_evaluate}};
   }
-  Json& plan = out["schedule"];
-  plan = {{"type", schedule.type}, {"warmup_steps", schedule.warmup_steps}};
-  if (schedule.type == "step") {
-    plan["step_size"] = schedule.step_size;
-    plan["gamma"] = schedule.gamma;
-  } else if (schedule.type != "constant") {
-    plan["min_lr"] = schedule.min_lr;
+  if (!init_from.path.empty()) {
+    out["init_from"] = {{"file", init_from.path}};
+    if (!init_from.match.empty()) out["init_from"]["match"] = init_from.match;
   }
   out["batch_size"] = batch_size;
+  out["accumulate"] = accumulate;
   out["epochs"] = epochs;
   out["seed"] = seed;
+  out["precision"] = precision;
   return out;
 }
 
 TrainConfig parse_train_config(const std::shared_ptr<const JsonDoc>& doc, const fs::path& folder) {
   const ConfigView root(doc);
-  root.check_keys({"model", "data", "loss", "metrics", "optimizer", "schedule", "batch_size",
-                   "epochs", "seed"});
+  root.check_keys({"model", "data", "loss", "metrics", "optimizer", "schedule", "ema", "init_from",
+                   "accumulate", "batch_size", "epochs", "seed", "precision"});
   TrainConfig config(root.object("model"));
   config.name = fs::path(doc->name()).stem().string();
   config.input = parse_model(config.model);
@@ -152,9 +81,20 @@ TrainConfig parse_train_config(const std::shared_ptr<const JsonDoc>& doc, const 
   const auto metrics = root.find("metrics");
   config.metrics = metrics ? parse_metrics(*metrics) : usual_metrics(config.loss);
   if (const auto view = root.find("optimizer")) config.optimizer = parse_optimizer(*view);
-  if (const auto view = root.find("schedule")) config.schedule = parse_schedule(*view);
+  if (const auto view = root.find("ema")) parse_ema(view->as_object(), config.optimizer);
+  if (const auto view = root.find("schedule"))
+    config.schedule = parse_schedule(*view, config.optimizer.lr);
+  if (const auto view = root.find("init_from"))
+    config.init_from = parse_init_from(*view, fs::absolute(folder));
   config.batch_size = root.integer_or("batch_size", 32, 1, kMaxCount);
+  config.accumulate = root.integer_or("accumulate", 1, 1, kMaxCount);
+  if (config.accumulate > config.batch_size) {
+    root.at("accumulate")
+        .reject(str_cat("expected at most batch_size, ", config.batch_size,
+                        ", since every pass takes a part of the batch; found ", config.accumulate));
+  }
   config.epochs = root.integer_or("epochs", 1, 1, kMaxCount);
+  config.precision = root.text_or("precision", "fp32", {"fp32", "bf16", "fp16", "tf32"});
   return config;
 }
 

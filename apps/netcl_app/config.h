@@ -5,11 +5,11 @@
 //    "data": {"format": "csv", "train": "digits.csv.gz", "split": [0.8, 0.2]}}
 //
 // Defaults: loss "cross_entropy", metrics ["accuracy"] (mse and mae for losses of numbers),
-// optimizer {"type": "sgd", "lr": 0.01}, schedule {"type": "constant"}, batch_size 32, epochs 1,
-// seed 0. Optimizer: momentum 0, dampening 0, nesterov false, weight_decay 0 (adamw 0.01), lr 0.01
-// (adamw 0.001), betas [0.9, 0.999], eps 1e-8. Schedule: warmup_steps 0, min_lr 0, step_size 1000
-// steps, gamma 0.1. Data: scale 1, label -1, header "auto", delimiter ',' (tsv: a tab); text: unit
-// "character", context 128, stride the context (1 with samples_per_epoch).
+// optimizer
+// {"type": "sgd", "lr": 0.01}, schedule {"type": "constant"}, batch_size 32, accumulate 1, epochs
+// 1, seed 0, precision "fp32"; optimizer and schedule: see optim_config.h. Data: scale 1, label -1, header "auto",
+// delimiter ',' (tsv: a tab); text: unit "character", context 128, stride the context (1 with
+// samples_per_epoch).
 #ifndef NETCL_APPS_NETCL_APP_CONFIG_H_
 #define NETCL_APPS_NETCL_APP_CONFIG_H_
 
@@ -21,29 +21,10 @@
 
 #include "apps/netcl_app/formats/data_config.h"
 #include "apps/netcl_app/loss_section.h"
+#include "apps/netcl_app/optim_config.h"
 #include "core/base/json_doc.h"
 
 namespace netcl::app {
-
-struct OptimizerConfig {
-  std::string type = "sgd";  // "sgd", "adamw"
-  double lr = 0.01;
-  double momentum = 0.0;
-  double dampening = 0.0;
-  bool nesterov = false;
-  double weight_decay = 0.0;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-};
-
-struct ScheduleConfig {
-  std::string type = "constant";  // "constant", "cosine", "linear", "step"
-  int64_t warmup_steps = 0;       // the rate climbs linearly from 0 over these
-  double min_lr = 0.0;            // cosine, linear: the rate at the last step
-  int64_t step_size = 1000;       // step: steps between two drops
-  double gamma = 0.1;             // step: factor of a drop
-};
 
 struct TrainConfig {
   explicit TrainConfig(ConfigView model_view) : model(std::move(model_view)) {}
@@ -54,9 +35,12 @@ struct TrainConfig {
   DataConfig data;
   LossConfig loss;
   std::vector<std::string> metrics = {"accuracy"};
-  OptimizerConfig optimizer;
+  Optimizer optimizer;
   ScheduleConfig schedule;
-  int64_t batch_size = 32;
+  InitFrom init_from;
+  std::string precision = "fp32";  // fp32, bf16, fp16 or tf32
+  int64_t batch_size = 32;  // samples of an optimiser's step
+  int64_t accumulate = 1;   // passes over a batch, on every device, before a step
   int64_t epochs = 1;
   uint64_t seed = 0;
 

@@ -48,7 +48,7 @@ ForwardModel::ForwardModel(const std::string& checkpoint, const std::string& dev
   const cl::Buffer gradients = device_->make_buffer(bytes, "the gradients");
   replica_ = std::make_unique<Replica>(graphs_, optimizer_, *kernels_, queue_, gradients, gradients,
                                        max_rows);
-  load_into(*replica_, optimizer_, saved, /*with_state=*/false, path_);
+  load_into(*replica_, saved, /*with_state=*/false, path_);
 }
 
 std::vector<float> ForwardModel::run(const void* x, int64_t rows) {

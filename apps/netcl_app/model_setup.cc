@@ -68,37 +68,30 @@ DataShape DataShape::from_json(const Json& json) {
 }
 
 Optimizer optimizer_of(const TrainConfig& config) {
-  const OptimizerConfig& c = config.optimizer;
-  Optimizer out;
-  out.type = optimizer_type(c.type);
-  out.lr = c.lr;
-  out.weight_decay = c.weight_decay;
-  out.momentum = c.momentum;
-  out.dampening = c.dampening;
-  out.nesterov = c.nesterov;
-  out.beta1 = c.beta1;
-  out.beta2 = c.beta2;
-  out.epsilon = c.eps;
+  config.optimizer.check();
+  return config.optimizer;
+}
+
+Schedule schedule_of(const TrainConfig& config, size_t n_workers) {
+  Schedule out = config.schedule.schedule;
+  // The least rate is no part of what the number of workers scales.
+  if (config.schedule.scale_lr_by_devices) out.min_factor /= static_cast<double>(n_workers);
   out.check();
   return out;
 }
 
-Schedule schedule_of(const TrainConfig& config) {
-  const ScheduleConfig& c = config.schedule;
-  Schedule out;
-  out.type = schedule_type(c.type);
-  out.warmup_steps = c.warmup_steps;
-  out.min_factor = config.optimizer.lr > 0 ? c.min_lr / config.optimizer.lr : 0;
-  out.step_size = c.step_size;
-  out.gamma = c.gamma;
-  out.check();
-  return out;
+double learning_rate_of(const TrainConfig& config, size_t n_workers) {
+  const bool scaled = config.schedule.scale_lr_by_devices;
+  return config.optimizer.lr * (scaled ? static_cast<double>(n_workers) : 1.0);
 }
 
 StepSpec step_spec_of(const TrainConfig& config, const Optimizer& optimizer,
                       const DataShape& data) {
   StepSpec out;
   out.input = Shape(config.input);
+  out.precision = config.precision == "bf16"   ? DType::kBF16
+                  : config.precision == "fp16" ? DType::kF16
+                                               : DType::kF32;
   out.input_dtype = data.input_dtype;
   out.label_dtype = data.label_dtype;
   out.label_shape = data.label_shape;

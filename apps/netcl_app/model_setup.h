@@ -13,7 +13,9 @@
 namespace netcl::app {
 
 Optimizer optimizer_of(const TrainConfig& config);
-Schedule schedule_of(const TrainConfig& config);
+Schedule schedule_of(const TrainConfig& config, size_t n_workers = 1);
+// The base rate, times the number of workers where the configuration asks for it.
+double learning_rate_of(const TrainConfig& config, size_t n_workers);
 
 // What a model must know of a data set: kept in checkpoints, so that it can be used without one.
 struct DataShape {

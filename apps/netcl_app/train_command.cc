@@ -5,6 +5,7 @@
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/formats/load.h"
+#include "apps/netcl_app/init_from.h"
 #include "apps/netcl_app/metric_values.h"
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/options.h"
@@ -25,7 +26,7 @@ namespace {
 constexpr int64_t kMostCount = 1'000'000'000;  // of epochs and steps on the command line
 
 struct TrainOptions : CommonOptions {
-  std::string config, devices = "all", transport = "auto", shard = "auto", out, resume;
+  std::string config, devices = "all", transport = "auto", shard = "auto", out, resume, precision;
   std::vector<std::string> set;
   int64_t epochs = 0, max_steps = 0, seed = -1;
   double stall_timeout = 0;
@@ -34,6 +35,7 @@ struct TrainOptions : CommonOptions {
   std::vector<std::string> overrides() const {
     std::vector<std::string> all = set;
     if (epochs > 0) all.push_back("epochs=" + std::to_string(epochs));
+    if (!precision.empty()) all.push_back("precision=\"" + precision + "\"");
     if (seed >= 0) all.push_back("seed=" + std::to_string(seed));
     return all;
   }
@@ -53,6 +55,7 @@ void check_model(const TrainConfig& config, const LoadedData& data, PluginHost& 
   LayerSet layers(plugins);
   const StepGraphs graphs = build_step_graphs(
       step_spec_of(config, optimizer_of(config), DataShape::of(data.train)), layers);
+  if (!config.init_from.path.empty()) check_initial(graphs, config.init_from);
   check_input(data.train, Shape(config.input), data.train_source);
   const int64_t ignored = config.loss.spec.ignore_index;
   check_labels(data.train, graphs.num_outputs, data.train_source, ignored);
@@ -62,11 +65,21 @@ void check_model(const TrainConfig& config, const LoadedData& data, PluginHost& 
   check_tokens(*data.test, graphs.vocabulary, data.test_source);
 }
 
+// What is asked for is done or refused, never replaced.
+void check_precision(const TrainConfig& config, const std::vector<WorkerPlace>& places) {
+  std::vector<std::string> names;
+  for (const WorkerPlace& place : places) names.push_back(place.device.selector);
+  NETCL_CHECK(config.precision != "tf32", ErrorCode::kDevice, "precision tf32: no kernel set here "
+              "computes products in TF32 on ", join(names, ", "),
+              "; choose fp32, or bf16 or fp16 (16-bit storage, f32 arithmetic)");
+}
+
 Setup prepare(const TrainOptions& options, TrainConfig config) {
   (void)schedule_of(config);
   LoadedData data = load_data(config.data);
   const std::vector<DeviceInfo> devices = probe_devices().require_devices();
   std::vector<WorkerPlace> places = resolve_selectors(options.devices, devices);
+  check_precision(config, places);
   const ShardPlan check_shard(options.shard, places.size());
   PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
   std::string transport = "none";
@@ -165,6 +178,7 @@ class Recording {
                  {"lr", message.at("lr")},
                  {"train", message.at("train")}};
     if (message.contains("test")) line["test"] = scalar_metrics(message.at("test"));
+    if (message.contains("grad_norm")) line["grad_norm"] = message.at("grad_norm");
     dir_.append_metrics(line);
     progress_.epoch(message);
     if (message.at("complete").get<bool>()) epochs_ = epoch + 1;
@@ -333,6 +347,10 @@ void add_train_command(CLI::App& app, Run& run) {
       ->add_option("--max-steps", options->max_steps,
                    "Stop when the whole run has made this many steps; the schedule stays")
       ->check(CLI::Range(int64_t{1}, kMostCount));
+  command
+      ->add_option("--precision", options->precision,
+                   "Numbers in which activations are stored: fp32, bf16, fp16 (with loss scaling)")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16", "tf32"}));
   command->add_option("--seed", options->seed, "Override the seed")
       ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()));
   command

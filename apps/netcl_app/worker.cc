@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "apps/netcl_app/checkpoint.h"
+#include "apps/netcl_app/init_from.h"
 #include "apps/netcl_app/job.h"
 #include "apps/netcl_app/metric_values.h"
 #include "apps/netcl_app/model_setup.h"
@@ -52,6 +53,23 @@ void keep_to_own_cores(const Job& job) {
   ::sched_setaffinity(0, sizeof(mine), &mine);
 }
 
+Json plateau_json(const Plateau& plateau) {
+  Json out = {{"factor", plateau.factor},
+              {"bad_epochs", plateau.bad_epochs},
+              {"cooldown_left", plateau.cooldown_left}};
+  if (std::isfinite(plateau.best)) out["best"] = plateau.best;
+  return out;
+}
+
+Plateau plateau_from(const Json& json) {
+  Plateau out;
+  out.factor = json.value("factor", out.factor);
+  out.best = json.value("best", out.best);
+  out.bad_epochs = json.value("bad_epochs", out.bad_epochs);
+  out.cooldown_left = json.value("cooldown_left", out.cooldown_left);
+  return out;
+}
+
 // What a worker holds, in the order in which it must go: everything on the device before the
 // device.
 class Worker {
@@ -82,7 +100,8 @@ class Worker {
         sums_->add_up(in, out, desc, "a sum inside of the step");
       };
     }
-    replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows(), all_reduce);
+    replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows(), all_reduce,
+                     config_.accumulate > 1);
     read_start();
     Trainer trainer(trainer_options(), *replica_, group_, ShardPlan(job_.shard, job_.n_ranks),
                     train_, test_ ? &*test_ : nullptr, hooks());
@@ -90,6 +109,7 @@ class Worker {
     start_values();
     if (job_.mode == "eval") return evaluate(trainer);
     ready(trainer);
+    say_scaled_rate();
     const StopReason reason = trainer.run();
     if (communicator_) communicator_->barrier("the end of training");
     done(trainer, reason);
@@ -103,8 +123,9 @@ class Worker {
   }
 
   int64_t max_rows() const {
-    return std::min(config_.batch_size,
-                    std::max(train_.epoch_samples(), test_ ? test_->num_samples() : 0));
+    const int64_t rows = std::min(
+        config_.batch_size, std::max(train_.epoch_samples(), test_ ? test_->num_samples() : 0));
+    return (rows + config_.accumulate - 1) / config_.accumulate;  // of a pass
   }
 
   Json metrics_of(const Sums& sums) const {
@@ -150,18 +171,32 @@ class Worker {
     start_ = read_checkpoint(job_.resume);
     if (job_.mode == "train") first_step_ = start_->state.at("step").get<int64_t>();
     best_ = start_->state.value("best", best_);
+    if (job_.mode == "train") read_progress(start_->state);
+  }
+
+  void read_progress(const Json& state) {
+    if (const auto it = state.find("plateau"); it != state.end()) plateau_ = plateau_from(*it);
+    if (const auto it = state.find("epoch_sums"); it != state.end())
+      epoch_so_far_.values = it->get<std::map<std::string, double>>();
   }
 
   void start_values() {
-    if (!start_) return replica_->initialise(config_.seed);
-    load_into(*replica_, optimizer_, *start_, job_.mode == "train", job_.resume);
+    if (!start_) {
+      replica_->initialise(config_.seed);
+      if (!config_.init_from.path.empty()) load_initial(*replica_, config_.init_from);
+      return;
+    }
+    load_into(*replica_, *start_, job_.mode == "train", job_.resume);
     start_.reset();
   }
 
   TrainerOptions trainer_options() const {
     TrainerOptions out;
-    out.schedule = schedule_of(config_);
-    out.lr = config_.optimizer.lr;
+    out.schedule = schedule_of(config_, job_.n_ranks);
+    out.lr = learning_rate_of(config_, job_.n_ranks);
+    out.accumulate = config_.accumulate;
+    out.plateau = plateau_;
+    out.epoch_so_far = epoch_so_far_;
     out.batch_size = config_.batch_size;
     out.epochs = config_.epochs;
     out.max_steps = job_.max_steps;
@@ -208,6 +243,7 @@ class Worker {
                     {"step_losses", losses_},
                     {"train", metrics_of(report.train)}};
     if (report.test) message["test"] = metrics_of(*report.test);
+    if (report.grad_norm) message["grad_norm"] = *report.grad_norm;
     losses_.clear();
     if (!job_.checkpoints.empty()) {
       segment_->set_phase(job_.rank, Phases::kWriting);
@@ -234,10 +270,22 @@ class Worker {
     if (std::isfinite(best_)) state["best"] = best_;
     state["train"] = metrics_of(report.train);
     if (report.test) state["test"] = scalar_metrics(metrics_of(*report.test));
-    const Checkpoint checkpoint = take_checkpoint(*replica_, optimizer_, std::move(state));
+    if (config_.schedule.schedule.type == Schedule::Type::kPlateau) {
+      state["plateau"] = plateau_json(report.plateau);
+      if (!report.complete) state["epoch_sums"] = report.whole.values;
+    }
+    const Checkpoint checkpoint = take_checkpoint(*replica_, std::move(state));
     const std::filesystem::path directory(job_.checkpoints);
     write_checkpoint(directory / "last", checkpoint);
     if (is_best) write_checkpoint(directory / "best", checkpoint);
+  }
+
+  void say_scaled_rate() const {
+    if (job_.rank != 0 || !config_.schedule.scale_lr_by_devices) return;
+    send({{"type", "note"},
+          {"text", str_cat("learning rate ", config_.optimizer.lr, " x ", job_.n_ranks,
+                           " workers = ", learning_rate_of(config_, job_.n_ranks),
+                           " (schedule.scale_lr_by_devices)")}});
   }
 
   void ready(const Trainer& trainer) {
@@ -300,6 +348,8 @@ class Worker {
   std::optional<Replica> replica_;
   std::optional<Checkpoint> start_;
   int64_t first_step_ = 0;
+  Plateau plateau_;
+  Sums epoch_so_far_;
   double best_ = -std::numeric_limits<double>::infinity();
   double last_message_ = 0;
   std::vector<double> losses_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/nn/init.h"
+#include "core/nn/loss_scale.h"
 
 namespace netcl {
 
@@ -11,6 +12,8 @@ namespace {
 size_t arena_bytes(const ArenaLayout& layout) {
   return static_cast<size_t>(layout.num_floats()) * sizeof(float);
 }
+
+constexpr size_t kHyperBytes = 16 * sizeof(float);  // of a group
 
 cl::Buffer slice(const cl::Buffer& base, int64_t offset_floats, size_t size_bytes) {
   cl_buffer_region region{static_cast<size_t>(offset_floats) * sizeof(float),
@@ -34,7 +37,7 @@ std::array<int32_t, 8> StepRandom::words() const {
 
 Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelProvider& kernels,
                  std::shared_ptr<Queue> queue, cl::Buffer send, cl::Buffer recv, int64_t max_rows,
-                 CompiledGraph::AllReduce all_reduce)
+                 CompiledGraph::AllReduce all_reduce, bool accumulates)
     : graphs_(graphs),
       optimizer_(optimizer),
       queue_(std::move(queue)),
@@ -43,11 +46,14 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
       max_rows_(std::max<int64_t>(max_rows, 1)),
       train_(
           graphs.train, kernels, queue_,
-          [this](const auto& n, const auto& d) { return memory(n, d); }, std::move(all_reduce)),
+          [this](const auto& n, const auto& d) { return memory(n, d, false); },
+          std::move(all_reduce)),
       eval_(graphs.eval, kernels, queue_,
             [this](const auto& n, const auto& d) { return eval_memory(n, d); }),
       update_(graphs.update, kernels, queue_,
-              [this](const auto& n, const auto& d) { return memory(n, d); }),
+              [this](const auto& n, const auto& d) { return memory(n, d, false); }),
+      accumulate_(graphs.accumulate, kernels, queue_,
+                  [this](const auto& n, const auto& d) { return memory(n, d, false); }),
       forward_(graphs.forward, kernels, queue_,
                [this](const auto& n, const auto& d) { return forward_memory(n, d); }) {
   const auto rows = static_cast<size_t>(max_rows_);
@@ -69,17 +75,27 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
   eval_sums_ = queue_->allocate(arena_bytes(graphs.eval_sums), "the evaluation's sums");
   write_constants();
   random_ = queue_->allocate(8 * sizeof(int32_t), "the random state");
-  hyper_ = queue_->allocate(8 * sizeof(float), "the hyper-parameters");
+  hyper_ = queue_->allocate(graphs.plan.groups.size() * kHyperBytes, "the hyper-parameters");
+  blocks_ = table(graphs.plan.blocks, "the table of blocks");
+  slots_ = table(graphs.plan.slots, "the table of slots");
+  loss_scale_ = queue_->allocate(2 * sizeof(float), "the loss scale");
+  write_loss_scale(loss_scale::first_state());
+  if (optimizer_.measures_norm() || graphs.loss_scaled) norm_ = queue_->allocate(sizeof(float), "the gradient's norm");
   parameters_ = queue_->allocate(arena_bytes(graphs.parameters), "the parameters");
   const size_t statistics_bytes = arena_bytes(graphs.statistic_values);
   if (statistics_bytes > 0) {
     statistics_ = queue_->allocate(statistics_bytes, "the statistics");
     next_statistics_ = queue_->allocate(statistics_bytes, "the next statistics");
   }
-  for (const std::string& name : optimizer_.state_names()) {
+  for (const std::string& name : graphs.plan.states) {
     states_.emplace_back(
         name, queue_->allocate(arena_bytes(graphs.parameters), "the optimiser's " + name));
+    if (name == step_names::kAverage && optimizer_.ema_evaluate) average_ = states_.back().second;
   }
+  if (accumulates) {
+    part_storage_ = queue_->allocate(arena_bytes(graphs.gradients), "the gradients of a pass");
+  }
+  part_ = accumulates ? part_storage_->buffer() : send_;
   clear_gradients();
 }
 
@@ -87,7 +103,18 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
 void Replica::clear_gradients() {
   with_cl_errors("clearing the gradients", [&] {
     queue_->cl().enqueueFillBuffer(send_, 0.0f, 0, arena_bytes(graphs_.gradients));
+    if (part_storage_ != nullptr)
+      queue_->cl().enqueueFillBuffer(part_, 0.0f, 0, arena_bytes(graphs_.gradients));
   });
+}
+
+std::shared_ptr<Storage> Replica::table(const std::vector<int32_t>& values, const char* what) {
+  auto out = queue_->allocate(values.size() * sizeof(int32_t), what);
+  with_cl_errors(std::string("writing ") + what, [&] {
+    queue_->cl().enqueueWriteBuffer(out->buffer(), CL_TRUE, 0, values.size() * sizeof(int32_t),
+                                    values.data());
+  });
+  return out;
 }
 
 void Replica::write_constants() {
@@ -110,43 +137,56 @@ void Replica::warm_up(int64_t rows) {
   std::vector<std::vector<float>> states;
   for (size_t i = 0; i < states_.size(); ++i) states.push_back(read_state(i));
   const std::vector<float> statistics = read_statistics();
+  const std::array<float, 2> scale = read_loss_scale();
   write_random({});
   train_.run(rows, /*grouped=*/false);
+  if (part_storage_ != nullptr) {
+    accumulate(true);
+    accumulate(false);
+  }
   evaluate(rows);
   update(1, 0);
   clear_gradients();
   write_parameters(parameters);
   write_statistics(statistics);
+  write_loss_scale(scale);
   for (size_t i = 0; i < states_.size(); ++i) write_state(i, states[i]);
   queue_->finish();
 }
 
-cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc) {
+const Storage* Replica::whole_arena(const std::string& name) const {
   const std::pair<const char*, const Storage*> whole[] = {
-      {step_names::kX, x_.get()},
-      {step_names::kLabels, labels_.get()},
-      {step_names::kRandom, random_.get()},
-      {step_names::kHyper, hyper_.get()},
-      {step_names::kParameters, parameters_.get()}};
+      {step_names::kX, x_.get()},           {step_names::kLabels, labels_.get()},
+      {step_names::kRandom, random_.get()}, {step_names::kHyper, hyper_.get()},
+      {step_names::kBlocks, blocks_.get()}, {step_names::kSlots, slots_.get()},
+      {step_names::kGradNorm, norm_.get()}, {step_names::kParameters, parameters_.get()},
+      {step_names::kLossScale, loss_scale_.get()}};
   for (const auto& [known, storage] : whole) {
-    if (name == known) return storage->buffer();
+    if (name == known) return storage;
   }
   for (const auto& [known, storage] : states_) {
-    if (name == known) return storage->buffer();
+    if (name == known) return storage.get();
   }
   for (const auto& [known, storage] : constants_) {
-    if (name == known) return storage->buffer();
+    if (name == known) return storage.get();
   }
+  return nullptr;
+}
+
+cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc, bool evaluating) {
+  if (const Storage* whole = whole_arena(name)) return whole->buffer();
   return with_cl_errors("placing " + name, [&] {
     // Whole: sub-buffers that overlap without being equal crash NVIDIA's driver (580).
     if (name == step_names::kGradients) return recv_;
+    if (name == step_names::kTotal) return send_;
+    if (name == step_names::kPart) return part_;
     if (name == step_names::kDivisor) {
       return slice(recv_, graphs_.gradients.find(step_names::kDenominator).offset,
                    desc.size_bytes());
     }
     const auto& sums = graphs_.sums;
     if (std::find(sums.begin(), sums.end(), name) != sums.end() || name.rfind("grad/", 0) == 0) {
-      return slice(send_, graphs_.gradients.find(name).offset, desc.size_bytes());
+      return slice(part_, graphs_.gradients.find(name).offset, desc.size_bytes());
     }
     const auto& statistics = graphs_.statistics;
     const bool next = name.rfind("next/", 0) == 0;
@@ -156,7 +196,8 @@ cl::Buffer Replica::memory(const std::string& name, const TensorDesc& desc) {
       return slice((next ? next_statistics_ : statistics_)->buffer(),
                    graphs_.statistic_values.find(plain).offset, desc.size_bytes());
     }
-    return slice(parameters_->buffer(), graphs_.parameters.find(name).offset, desc.size_bytes());
+    const Storage& values = evaluating && average_ != nullptr ? *average_ : *parameters_;
+    return slice(values.buffer(), graphs_.parameters.find(name).offset, desc.size_bytes());
   });
 }
 
@@ -168,11 +209,11 @@ cl::Buffer Replica::eval_memory(const std::string& name, const TensorDesc& desc)
       return slice(eval_sums_->buffer(), entry.offset, desc.size_bytes());
     });
   }
-  return memory(name, desc);
+  return memory(name, desc, true);
 }
 
 cl::Buffer Replica::forward_memory(const std::string& name, const TensorDesc& desc) {
-  if (name != step_names::kOutput) return memory(name, desc);
+  if (name != step_names::kOutput) return memory(name, desc, true);
   if (output_ == nullptr) {
     output_ = queue_->allocate(static_cast<size_t>(max_rows_) * output_floats_ * sizeof(float),
                                "the model's output");
@@ -233,15 +274,43 @@ void Replica::commit_statistics() {
   });
 }
 
-void Replica::update(int64_t step, double lr) {
+void Replica::accumulate(bool first) {
+  if (first) {
+    with_cl_errors("beginning a sum of gradients", [&] {
+      queue_->cl().enqueueCopyBuffer(part_, send_, 0, 0, arena_bytes(graphs_.gradients));
+    });
+  } else {
+    accumulate_.run(0);
+  }
   commit_statistics();
-  const std::array<float, 8> values = optimizer_.hyper(step, lr);
-  cl_float8 pattern;
-  std::copy(values.begin(), values.end(), pattern.s);
-  with_cl_errors("writing the hyper-parameters", [&] {
-    queue_->cl().enqueueFillBuffer(hyper_->buffer(), pattern, 0, sizeof(pattern));
-  });
+}
+
+void Replica::write_hyper(int64_t step, double lr) {
+  const std::vector<UpdatePlan::Group>& groups = graphs_.plan.groups;
+  const bool known = !hyper_values_.empty();
+  hyper_values_.resize(groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const std::array<float, 16> values =
+        optimizer_.hyper(step, lr * groups[i].lr_scale, groups[i].weight_decay);
+    if (known && values == hyper_values_[i]) continue;
+    hyper_values_[i] = values;
+    // A fill carries the values in the command itself, so nothing must outlive the call.
+    cl_float16 pattern;
+    std::copy(values.begin(), values.end(), pattern.s);
+    with_cl_errors("writing the hyper-parameters", [&] {
+      queue_->cl().enqueueFillBuffer(hyper_->buffer(), pattern, i * kHyperBytes, kHyperBytes);
+    });
+  }
+}
+
+void Replica::update(int64_t step, double lr) {
+  if (part_storage_ == nullptr) commit_statistics();
+  write_hyper(step, lr);
   update_.run(0);
+}
+
+size_t Replica::sums_size() const {
+  return static_cast<size_t>(graphs_.sums_floats) + (norm_ != nullptr ? 1 : 0);
 }
 
 cl::Event Replica::read_sums(float* out, bool reduced) {
@@ -250,6 +319,10 @@ cl::Event Replica::read_sums(float* out, bool reduced) {
     queue_->cl().enqueueReadBuffer(reduced ? recv_ : send_, CL_FALSE, 0,
                                    static_cast<size_t>(graphs_.sums_floats) * sizeof(float), out,
                                    nullptr, &event);
+    if (reduced && norm_ != nullptr) {
+      queue_->cl().enqueueReadBuffer(norm_->buffer(), CL_FALSE, 0, sizeof(float),
+                                     out + graphs_.sums_floats, nullptr, &event);
+    }
     queue_->cl().flush();
     return event;
   });
@@ -286,8 +359,15 @@ void Replica::initialise(uint64_t seed) {
   };
   write_parameters(values_of(graphs_.slots, graphs_.parameters));
   write_statistics(values_of(graphs_.statistics, graphs_.statistic_values));
-  const std::vector<float> zeros(static_cast<size_t>(graphs_.parameters.num_floats()), 0.0f);
-  for (size_t i = 0; i < states_.size(); ++i) write_state(i, zeros);
+  reset_state();
+}
+
+void Replica::reset_state() {
+  const std::vector<float> start(static_cast<size_t>(graphs_.parameters.num_floats()),
+                                 static_cast<float>(optimizer_.initial_state()));
+  for (size_t i = 0; i < states_.size(); ++i) {
+    write_state(i, states_[i].first == step_names::kAverage ? read_parameters() : start);
+  }
 }
 
 std::vector<float> Replica::read_arena(const cl::Buffer& buffer, const ArenaLayout& layout) {
@@ -313,6 +393,19 @@ std::vector<float> Replica::read_parameters() {
 std::vector<float> Replica::read_gradients() { return read_arena(recv_, graphs_.gradients); }
 void Replica::write_parameters(const std::vector<float>& arena) {
   write_arena(parameters_->buffer(), graphs_.parameters, arena);
+}
+std::array<float, 2> Replica::read_loss_scale() {
+  std::array<float, 2> out{};
+  with_cl_errors("reading the loss scale", [&] {
+    queue_->cl().enqueueReadBuffer(loss_scale_->buffer(), CL_TRUE, 0, sizeof(out), out.data());
+  });
+  return out;
+}
+void Replica::write_loss_scale(const std::array<float, 2>& state) {
+  with_cl_errors("writing the loss scale", [&] {
+    queue_->cl().enqueueWriteBuffer(loss_scale_->buffer(), CL_TRUE, 0, sizeof(state),
+                                    state.data());
+  });
 }
 std::vector<float> Replica::read_statistics() {
   if (statistics_ == nullptr) return {};

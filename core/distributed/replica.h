@@ -30,11 +30,12 @@ struct StepRandom {
 class Replica {
  public:
   // `send`, `recv`: gradient arenas of graphs.gradients.num_floats() floats. `max_rows`: the
-  // largest shard that will be staged. `all_reduce`: see CompiledGraph; nullptr when alone.
+  // most rows that will be staged at once. `all_reduce`: see CompiledGraph; nullptr when alone.
+  // `accumulates`: a step may be made of several passes, see accumulate().
   // Errors: kDevice.
   Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelProvider& kernels,
           std::shared_ptr<Queue> queue, cl::Buffer send, cl::Buffer recv, int64_t max_rows,
-          CompiledGraph::AllReduce all_reduce = nullptr);
+          CompiledGraph::AllReduce all_reduce = nullptr, bool accumulates = false);
 
   // Prepares the kernels of a shard size, so that no step pays for it. Errors: kDevice, kPlugin.
   void prepare_train(int64_t rows) { train_.prepare(rows); }
@@ -48,9 +49,13 @@ class Replica {
   // What one sample takes on the device.
   size_t input_bytes() const { return row_bytes_; }
   size_t label_bytes() const { return label_bytes_; }
-  // Sums and gradients of the staged shard into `send`.
+  // Sums and gradients of the staged rows into `send`, or, if the replica accumulates, into a part
+  // that accumulate() takes from there.
   void forward_backward(int64_t rows, const StepRandom& random);
-  // The evaluation's sums only; read_eval_sums fetches them.
+  // Adds the part to `send`, or begins with it; the statistics of the pass count from then on.
+  void accumulate(bool first);
+  // The evaluation's sums only, with the average of the parameters where the optimiser says so;
+  // read_eval_sums fetches them.
   void evaluate(int64_t rows);
   // The model's output for the staged rows, as in evaluation; read_output fetches it, row by row
   // (output_floats() each). Waits for the device.
@@ -63,22 +68,33 @@ class Replica {
   // One optimiser step with the gradients in `recv`. `step` counts from 1.
   void update(int64_t step, double lr);
   // Starts copying the sums to `out`, graphs().sums_floats floats as the gradient arena holds them:
-  // those of all replicas (`reduced`, from recv) or this one's (from send). Valid after the event.
+  // those of all replicas (`reduced`, from recv) or this one's (from send). With `reduced` the norm
+  // of the last update's gradient follows, where it is measured: sums_size() floats in all.
+  // Valid after the event.
+  size_t sums_size() const;
+  bool measures_norm() const { return norm_ != nullptr; }
   cl::Event read_sums(float* out, bool reduced);
   // Starts copying the evaluation's sums to `out`, as laid out by graphs().eval_sums.
   cl::Event read_eval_sums(float* out);
   // An event after everything enqueued so far; flushes.
   cl::Event marker();
 
-  // Values of initial_values() for every slot; the optimiser's state becomes zero.
+  // Values of initial_values() for every slot; the optimiser's state becomes what it is before the
+  // first step.
   void initialise(uint64_t seed);
+  // The optimiser's state before the first step, for the parameters as they are.
+  void reset_state();
   // Whole arenas as laid out by StepGraphs::parameters; wait for the device.
   std::vector<float> read_parameters();
   void write_parameters(const std::vector<float>& arena);
   // As laid out by StepGraphs::statistic_values: those in use. Empty if there are none.
+  // Scale and good steps (core/nn/loss_scale.h); without loss scaling nothing reads them.
+  std::array<float, 2> read_loss_scale();
+  void write_loss_scale(const std::array<float, 2>& state);
   std::vector<float> read_statistics();
   void write_statistics(const std::vector<float>& arena);
   std::vector<float> read_gradients();  // as laid out by StepGraphs::gradients, reduced
+  // Arenas of graphs().plan.states.
   std::vector<float> read_state(size_t index);
   void write_state(size_t index, const std::vector<float>& arena);
 
@@ -90,7 +106,10 @@ class Replica {
   const CompiledGraph& train_graph() const { return train_; }
 
  private:
-  cl::Buffer memory(const std::string& name, const TensorDesc& desc);
+  cl::Buffer memory(const std::string& name, const TensorDesc& desc, bool evaluating);
+  std::shared_ptr<Storage> table(const std::vector<int32_t>& values, const char* what);
+  const Storage* whole_arena(const std::string& name) const;
+  void write_hyper(int64_t step, double lr);
   cl::Buffer eval_memory(const std::string& name, const TensorDesc& desc);
   cl::Buffer forward_memory(const std::string& name, const TensorDesc& desc);
   void write_constants();
@@ -104,15 +123,18 @@ class Replica {
   const StepGraphs& graphs_;
   const Optimizer optimizer_;
   std::shared_ptr<Queue> queue_;
-  cl::Buffer send_, recv_;
+  cl::Buffer send_, recv_, part_;  // part_: send_ unless the replica accumulates
   int64_t max_rows_;
   size_t row_bytes_ = 0;  // of one sample on the device
   size_t label_bytes_ = 0, output_floats_ = 0;
-  std::shared_ptr<Storage> x_, labels_, random_, hyper_, parameters_, statistics_, next_statistics_;
+  std::shared_ptr<Storage> x_, labels_, random_, hyper_, parameters_, statistics_, next_statistics_,
+      loss_scale_;
+  std::shared_ptr<Storage> blocks_, slots_, norm_, part_storage_, average_;
+  std::vector<std::array<float, 16>> hyper_values_;  // as the device has them; empty: unknown
   std::vector<std::pair<std::string, std::shared_ptr<Storage>>> states_;
   std::shared_ptr<Storage> eval_sums_, output_;  // output_: made by the first forward()
   std::vector<std::pair<std::string, std::shared_ptr<Storage>>> constants_;
-  CompiledGraph train_, eval_, update_, forward_;
+  CompiledGraph train_, eval_, update_, accumulate_, forward_;
 };
 
 }  // namespace netcl

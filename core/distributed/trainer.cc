@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <set>
 
 namespace netcl {
 
@@ -87,6 +88,8 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
       batches_(train.num_samples(), options_.batch_size, options_.seed, true, train.draws()),
       max_rows_(std::min(options_.batch_size,
                          std::max(train.epoch_samples(), test ? test->num_samples() : 0))),
+      carried_(options_.epoch_so_far),
+      plateau_(options_.plateau),
       step_(options_.first_step) {
   const Device& device = replica_.queue().device();
   const size_t row_bytes = train_.input_bytes() + train_.label_bytes();
@@ -94,7 +97,7 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
     staging_.push_back(std::make_unique<PinnedBuffer>(
         device, replica_.queue().cl(), static_cast<size_t>(max_rows_) * row_bytes, "batches"));
   }
-  const auto sums_bytes = static_cast<size_t>(replica_.graphs().sums_floats) * sizeof(float);
+  const size_t sums_bytes = replica_.sums_size() * sizeof(float);
   sums_ring_ = std::make_unique<PinnedBuffer>(device, replica_.queue().cl(),
                                               sums_bytes * (kInFlight + 1), "sums");
   eval_sums_ = std::make_unique<PinnedBuffer>(
@@ -127,7 +130,10 @@ void Trainer::phase(TrainerPhase now) const {
 void Trainer::prepare() {
   phase(TrainerPhase::kPreparing);
   // Some drivers finish compiling at a kernel's first launch.
-  for (const int64_t size : batch_sizes()) replica_.warm_up(plan_.counts(size)[group_.rank]);
+  for (const int64_t size : batch_sizes()) {
+    const std::vector<int64_t> rows = pass_counts(plan_.counts(size)[group_.rank]);
+    for (const int64_t n : std::set<int64_t>(rows.begin(), rows.end())) replica_.warm_up(n);
+  }
 }
 
 bool Trainer::must_stop() {
@@ -159,13 +165,63 @@ bool Trainer::must_stop() {
   return true;
 }
 
+std::vector<int64_t> Trainer::pass_counts(int64_t rows) const {
+  std::vector<int64_t> counts = even_counts(rows, options_.accumulate);
+  // A pass without samples adds nothing, but takes part in the sums inside of a step.
+  if (replica_.graphs().largest_all_reduce() > 0) return counts;
+  while (counts.size() > 1 && counts.back() == 0) counts.pop_back();
+  return counts;
+}
+
+int64_t Trainer::pass_rows() const {
+  return (max_rows_ + options_.accumulate - 1) / options_.accumulate;
+}
+
+void Trainer::prepare_kernels(int64_t batch_size) {
+  for (const int64_t rows : pass_counts(plan_.counts(batch_size)[group_.rank]))
+    replica_.prepare_train(rows);
+}
+
+cl::Event Trainer::passes(const BatchSlot& batch, IndexRange shard) {
+  const std::vector<int64_t> counts = pass_counts(shard.count);
+  cl::Event staged;
+  int64_t done = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    staged =
+        replica_.stage(batch.x + done * train_.sample_elements(), batch.labels + done, counts[i]);
+    replica_.forward_backward(counts[i], {options_.seed, step_, shard.first + done});
+    if (options_.accumulate > 1) replica_.accumulate(i == 0);
+    done += counts[i];
+  }
+  return staged;
+}
+
+double Trainer::learning_rate(int64_t step) const {
+  const int64_t per_epoch = batches_.steps_per_epoch();
+  return options_.lr * plateau_.factor *
+         options_.schedule.lr_factor(std::max<int64_t>(step, 1), options_.epochs * per_epoch,
+                                     per_epoch);
+}
+
+float* Trainer::sums_of(size_t slot) const {
+  return floats(*sums_ring_) + slot * replica_.sums_size();
+}
+
+void Trainer::end_plateau_epoch(const EpochReport& report) {
+  const Schedule& schedule = options_.schedule;
+  if (schedule.type != Schedule::Type::kPlateau || !report.complete) return;
+  if (report.step <= schedule.warmup(batches_.steps_per_epoch())) return;
+  const Sums& watched = report.test && !schedule.watch_train ? *report.test : report.whole;
+  if (!plateau_.end_of_epoch(schedule, watched.loss()) || group_.rank != 0 || !hooks_.note) return;
+  hooks_.note(str_cat("the loss has stopped falling: learning rate ", learning_rate(report.step)));
+}
+
 void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
   const std::vector<int64_t> counts = plan_.counts(batches_.range(index).count);
   const IndexRange shard = shard_slice(counts, group_.rank);
   ++step_;
   const double begin = now_seconds();
-  staged_.push_back(replica_.stage(batch.x, batch.labels, shard.count));
-  replica_.forward_backward(shard.count, {options_.seed, step_, shard.first});
+  staged_.push_back(passes(batch, shard));
   if (group_.communicator != nullptr) {
     const cl::Event ready = replica_.marker();
     note_collective("gradients");
@@ -178,11 +234,9 @@ void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
     if (shard.count > 0) seconds_per_sample_.push_back(busy / static_cast<double>(shard.count));
     group_.communicator->wait(ticket);
   }
-  const int64_t total_steps = options_.epochs * batches_.steps_per_epoch();
-  replica_.update(step_, options_.lr * options_.schedule.lr_factor(step_, total_steps));
+  replica_.update(step_, learning_rate(step_));
   const size_t slot = static_cast<size_t>(step_) % (kInFlight + 1);
-  float* out = floats(*sums_ring_) + slot * static_cast<size_t>(replica_.graphs().sums_floats);
-  pending_.push_back({epoch, step_, replica_.read_sums(out, true), slot});
+  pending_.push_back({epoch, step_, replica_.read_sums(sums_of(slot), true), slot});
   account_.samples += shard.count;
   samples_since_merge_ += static_cast<double>(shard.count);
   drain(kInFlight);
@@ -199,8 +253,8 @@ void Trainer::note_collective(std::string_view name) const {
 }
 
 // Every rank sees the same sums, samples and parameters, so every rank says the same.
-void Trainer::report_no_number(int64_t epoch, int64_t step, double loss) {
-  std::string text = str_cat("the loss is ", loss, " at step ", step, " (epoch ", epoch + 1, ")");
+void Trainer::report_no_number(int64_t epoch, int64_t step, const char* what, double value) {
+  std::string text = str_cat(what, " is ", value, " at step ", step, " (epoch ", epoch + 1, ")");
   if (std::isfinite(last_loss_)) text += str_cat(", after ", last_loss_);
   const std::string sample = first_bad_sample(
       train_, batches_.indices(epoch, step - 1 - epoch * batches_.steps_per_epoch()));
@@ -224,14 +278,20 @@ void Trainer::drain(size_t keep) {
     pending_.pop_front();
     wait(pending.done);
     const StepGraphs& graphs = replica_.graphs();
-    const float* sums =
-        floats(*sums_ring_) + pending.slot * static_cast<size_t>(graphs.sums_floats);
+    const float* sums = sums_of(pending.slot);
     Sums step;
     for (const std::string& name : graphs.sums)
       step.values[name] = sums[graphs.gradients.find(name).offset];
     const double loss = step.loss();
     if (!std::isfinite(loss) && step.values[step_names::kDenominator] != 0) {
-      report_no_number(pending.epoch, pending.step, loss);
+      report_no_number(pending.epoch, pending.step, "the loss", loss);
+    }
+    if (replica_.measures_norm()) {
+      const double norm = sums[graphs.sums_floats];
+      if (!std::isfinite(norm))
+        report_no_number(pending.epoch, pending.step, "the gradient's norm", norm);
+      norm_sum_ += norm;
+      ++norm_steps_;
     }
     last_loss_ = loss;
     for (const auto& [name, value] : step.values) epoch_sums_.values[name] += value;
@@ -241,7 +301,7 @@ void Trainer::drain(size_t keep) {
 
 bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
   phase(TrainerPhase::kPreparing);
-  for (const int64_t size : batch_sizes()) replica_.prepare_train(plan_.counts(size)[group_.rank]);
+  for (const int64_t size : batch_sizes()) prepare_kernels(size);
   phase(TrainerPhase::kTraining);
   int64_t next = first;  // of the prefetcher's thread
   BatchPlan order = batches_;
@@ -306,6 +366,9 @@ StopReason Trainer::run() {
     const double begin = now_seconds();
     const int64_t first = step_ - epoch * per_epoch, started = step_;
     epoch_sums_ = {};
+    norm_sum_ = 0;
+    norm_steps_ = 0;
+    if (first == 0) carried_ = {};
     const bool trial = plan_.is_auto() && group_.n_ranks > 1 && step_ == options_.first_step;
     const int64_t middle = trial ? std::min(first + kTrialSteps, per_epoch) : first;
     if (middle > first) {
@@ -322,9 +385,11 @@ StopReason Trainer::run() {
     report.epoch = epoch;
     report.step = step_;
     report.complete = step_ == (epoch + 1) * per_epoch;
-    report.lr = options_.lr * options_.schedule.lr_factor(std::max<int64_t>(step_, 1),
-                                                          options_.epochs * per_epoch);
-    report.train = epoch_sums_;
+    report.lr = learning_rate(step_);
+    report.train = report.whole = epoch_sums_;
+    for (const auto& [name, value] : carried_.values) report.whole.values[name] += value;
+    carried_ = {};
+    if (norm_steps_ > 0) report.grad_norm = norm_sum_ / static_cast<double>(norm_steps_);
     for (int64_t s = started - epoch * per_epoch; s < step_ - epoch * per_epoch; ++s) {
       report.samples += batches_.range(s).count;
     }
@@ -335,6 +400,8 @@ StopReason Trainer::run() {
       if (!report.test) reason_ = StopReason::kInterrupted;
       go_on = go_on && report.test.has_value();
     }
+    if (go_on) end_plateau_epoch(report);
+    report.plateau = plateau_;
     if (hooks_.epoch) hooks_.epoch(report);
   }
   if (go_on && options_.max_steps > 0 && step_ >= options_.max_steps &&
@@ -434,7 +501,7 @@ std::optional<Sums> Trainer::evaluate(const Dataset& data) {
   for (int64_t done = 0; done < mine.count && !stopped;) {
     phase(evaluations_ == 0 ? TrainerPhase::kPreparing
                             : TrainerPhase::kEvaluating);  // first launches compile
-    const int64_t rows = std::min(max_rows_, mine.count - done);
+    const int64_t rows = std::min(pass_rows(), mine.count - done);
     std::vector<int64_t> indices(static_cast<size_t>(rows));
     for (int64_t i = 0; i < rows; ++i) indices[static_cast<size_t>(i)] = mine.first + done + i;
     fill_batch(data, indices.data(), indices.size(), slot.x, slot.labels);

@@ -29,16 +29,6 @@
 
 namespace netcl {
 
-struct TrainerOptions {
-  Schedule schedule;
-  double lr = 0;
-  int64_t batch_size = 1;
-  int64_t epochs = 1;
-  int64_t max_steps = 0;   // 0: no limit. Does not change the schedule
-  int64_t first_step = 0;  // steps already done (resume)
-  uint64_t seed = 0;
-};
-
 // Sums over samples, and the means that they give.
 struct Sums {
   std::map<std::string, double> values;                 // by StepGraphs::sums name
@@ -48,6 +38,19 @@ struct Sums {
   double accuracy() const;  // 0 where it was not asked for
   bool has_accuracy() const;
   double count() const;  // rows (or elements) that count, whatever their weights
+};
+
+struct TrainerOptions {
+  Schedule schedule;
+  double lr = 0;
+  int64_t batch_size = 1;
+  int64_t epochs = 1;
+  int64_t max_steps = 0;   // 0: no limit. Does not change the schedule
+  int64_t first_step = 0;  // steps already done (resume)
+  uint64_t seed = 0;
+  int64_t accumulate = 1;  // passes of every rank before a step
+  Plateau plateau = {};    // of a plateau schedule (resume)
+  Sums epoch_so_far = {};  // of the epoch in which first_step lies (resume)
 };
 
 struct StepReport {
@@ -62,6 +65,9 @@ struct EpochReport {
   double seconds = 0;   // of training, without evaluation
   int64_t samples = 0;  // of all ranks
   Sums train;           // as trained
+  Sums whole;           // the same with the steps of the epoch that another run did before it
+  std::optional<double> grad_norm;  // mean over the steps, where it is measured
+  Plateau plateau;
   std::optional<Sums> test;
 };
 
@@ -123,6 +129,14 @@ class Trainer {
   // Steps [first, last) of an epoch with a fixed plan; false if the run must stop.
   bool run_steps(int64_t epoch, int64_t first, int64_t last);
   void train_step(int64_t epoch, int64_t index, BatchSlot& batch);
+  // The passes of a step over a shard; the event after which the batch's memory is free.
+  cl::Event passes(const BatchSlot& batch, IndexRange shard);
+  std::vector<int64_t> pass_counts(int64_t rows) const;
+  void prepare_kernels(int64_t batch_size);
+  int64_t pass_rows() const;  // at most
+  double learning_rate(int64_t step) const;
+  void end_plateau_epoch(const EpochReport& report);
+  float* sums_of(size_t slot) const;
   void drain(size_t keep);
   bool must_stop();
   void replan();
@@ -133,7 +147,7 @@ class Trainer {
   void add_eval_sums(Sums& total) const;
   void phase(TrainerPhase now) const;
   void note_collective(std::string_view name) const;
-  [[noreturn]] void report_no_number(int64_t epoch, int64_t step, double loss);
+  [[noreturn]] void report_no_number(int64_t epoch, int64_t step, const char* what, double value);
   std::vector<BatchSlot> slots() const;
   std::vector<int64_t> batch_sizes()
       const;  // of an epoch: the full one, and the last if it differs
@@ -158,6 +172,10 @@ class Trainer {
   std::deque<Pending> pending_;
   std::deque<cl::Event> staged_;
   Sums epoch_sums_;
+  Sums carried_;  // of the first epoch's steps before this run
+  Plateau plateau_;
+  double norm_sum_ = 0;  // of the epoch's steps, as the next
+  int64_t norm_steps_ = 0;
   RankAccount account_;
   std::vector<double> seconds_per_sample_;  // of this rank's steps since the last plan
   int64_t replans_ = 0, planned_at_ = 0;

@@ -67,7 +67,8 @@ Entry parse_entry(const std::string& tensor, const Json& json, uint64_t data_byt
       known = true;
     }
   }
-  check(known, "data type " + brief(type) + " is not supported; expected F32, F16, BF16, I32, I64, U8 or BOOL");
+  check(known, "data type " + brief(type) +
+                   " is not supported; expected F32, F16, BF16, I32, I64, U8 or BOOL");
 
   const Json& shape = json["shape"];
   check(shape.is_array() && shape.size() <= NETCL_MAX_RANK,

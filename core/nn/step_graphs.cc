@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/graph/passes.h"
+#include "core/nn/loss_scale.h"
 
 namespace netcl {
 
@@ -107,21 +108,6 @@ void output_sums(Graph& graph, const Traced& traced) {
   for (const auto& [name, value] : traced.metrics) graph.output(name, value);
 }
 
-void build_update(const StepSpec& spec, const StepGraphs& graphs, Graph& graph) {
-  const TensorDesc arena{DType::kF32, Shape{graphs.parameters.num_floats()}};
-  const TensorDesc gradients{DType::kF32, Shape{graphs.gradients.num_floats()}};
-  const std::vector<std::string> states = spec.optimizer.state_names();
-  std::vector<ValueId> in = {graph.external(step_names::kParameters, arena),
-                             graph.external(step_names::kGradients, gradients)};
-  for (const std::string& state : states) in.push_back(graph.external(state, arena));
-  in.push_back(graph.external(step_names::kHyper, {DType::kF32, Shape{8}}));
-  in.push_back(graph.external(step_names::kDivisor, {DType::kF32, Shape{1}}));
-  const std::vector<ValueId> out =
-      graph.apply(spec.optimizer.op(), in, {{"grad_offset", graphs.sums_floats}});
-  graph.output(step_names::kParameters, out[0]);
-  for (size_t i = 0; i < states.size(); ++i) graph.output(states[i], out[i + 1]);
-}
-
 }  // namespace
 
 int64_t StepGraphs::num_parameters() const {
@@ -154,8 +140,31 @@ void output_statistics(const Traced& train, StepGraphs& out) {
 
 }  // namespace
 
+namespace {
+
+// The gradients of the slots, none for those that are frozen.
+std::vector<std::optional<ValueId>> slot_gradients(const Traced& train, StepGraphs& out) {
+  std::vector<ValueId> wanted;
+  std::vector<size_t> of;
+  for (size_t i = 0; i < out.slots.size(); ++i) {
+    if (out.plan.num_group(out.slots[i].name) < 0) continue;
+    wanted.push_back(train.parameters.at(out.slots[i].name));
+    of.push_back(i);
+  }
+  std::optional<ValueId> seed;
+  if (out.loss_scaled)
+    seed = loss_scale::scale(out.train, loss_scale::state(out.train), 0);
+  const auto found = gradients(out.train, train.loss, seed, wanted, train.recompute);
+  std::vector<std::optional<ValueId>> grads(out.slots.size());
+  for (size_t i = 0; i < of.size(); ++i) grads[of[i]] = found[i];
+  return grads;
+}
+
+}  // namespace
+
 StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
   StepGraphs out;
+  out.loss_scaled = spec.precision == DType::kF16;
   std::vector<Slot> declared;
   const Traced train = trace(spec, layers, TraceKind::kTrain, declared, out.constants, out.train);
   for (const Slot& slot : declared) (slot.statistic ? out.statistics : out.slots).push_back(slot);
@@ -163,9 +172,10 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
   out.num_outputs = train.num_outputs;
   out.vocabulary = train.vocabulary;
 
-  std::vector<ValueId> wanted;
-  for (const Slot& slot : out.slots) wanted.push_back(train.parameters.at(slot.name));
-  const auto grads = gradients(out.train, train.loss, std::nullopt, wanted, train.recompute);
+  for (size_t i = out.slots.size(); i-- > 0;)
+    out.parameters.add(out.slots[i].name, out.slots[i].desc);
+  out.plan = plan_update(spec.optimizer, out.parameters);
+  const auto grads = slot_gradients(train, out);
   output_sums(out.train, train);
   out.sums = {step_names::kLoss, step_names::kDenominator};
   for (const auto& [name, value] : train.metrics) out.sums.push_back(name);
@@ -178,7 +188,6 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
         grads[i] ? *grads[i]
                  : out.train.call("full", {}, {{"shape", slot.desc.shape}, {"value", 0.0}});
     out.train.output("grad/" + slot.name, grad);
-    out.parameters.add(slot.name, slot.desc);
     out.gradients.add("grad/" + slot.name, slot.desc);
   }
   output_statistics(train, out);
@@ -195,7 +204,9 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
   run_passes(out.forward);
   run_passes(out.eval);
 
-  build_update(spec, out, out.update);
+  const int64_t floats = out.gradients.num_floats();
+  out.update = update_graph(spec.optimizer, out.plan, floats, out.sums_floats, out.loss_scaled);
+  out.accumulate = accumulate_graph(floats);
   return out;
 }
 

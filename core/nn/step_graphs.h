@@ -3,7 +3,7 @@
 //           loss *sum* with respect to every parameter. Sums of shards add up to the batch's.
 //   eval    x, labels -> sums of loss, denominator and all metrics, no gradients
 //   forward x -> the model's output, as in evaluation
-//   update  gradients, hyper, denominator -> parameters and optimiser state, in place, one launch
+//   update and accumulate: see update_graph.h
 // and the arenas in which parameters and gradients lie. The gradient arena begins with the sums, so
 // that one all-reduce carries everything that replicas must add up.
 #ifndef NETCL_CORE_NN_STEP_GRAPHS_H_
@@ -21,6 +21,7 @@
 #include "core/nn/loss.h"
 #include "core/nn/metric.h"
 #include "core/nn/tracer.h"
+#include "core/nn/update_graph.h"
 #include "core/optim/optimizer.h"
 
 namespace netcl {
@@ -34,23 +35,21 @@ struct StepSpec {
   LossSpec loss;
   std::vector<std::string> metrics = {"accuracy"};
   Optimizer optimizer;
-  DType precision = DType::kF32;  // of activations and products; parameters stay f32
+  DType precision = DType::kF32;  // of activations and products; parameters stay f32. kF16: the
+                                  // loss is scaled (loss_scale.h)
   std::function<std::string(const std::string& path)> locate;  // see TraceOptions
 };
 
-// Names of externals and outputs of the graphs; parameters and statistics go by their slot's name,
-// gradients by "grad/" and that name, the next values of statistics by "next/" and that name.
+// Names of externals and outputs of the graphs (update_graph.h has the update's); parameters and
+// statistics go by their slot's name, gradients by "grad/" and that name, the next values of
+// statistics by "next/" and that name.
 namespace step_names {
 constexpr const char* kX = "x";                      // f32[B, input...] or i32
 constexpr const char* kLabels = "labels";            // i32[B], or as StepSpec says
 constexpr const char* kOutput = "output";            // of the forward graph
 constexpr const char* kRandom = "random";            // i32[8], see kernels/README.md
-constexpr const char* kHyper = "hyper";              // f32[8]
-constexpr const char* kParameters = "parameters";    // the whole arena
-constexpr const char* kGradients = "gradients";      // the whole arena, sums and all
 constexpr const char* kLoss = "loss";                // a sum, f32[]
 constexpr const char* kDenominator = "denominator";  // a sum, f32[]
-constexpr const char* kDivisor = "divisor";          // f32[1]: the denominator of all replicas
 }  // namespace step_names
 
 struct StepGraphs {
@@ -65,7 +64,9 @@ struct StepGraphs {
   Constants constants;            // what the graphs need beside parameters and batches
   int64_t num_outputs = 0;        // classes that the model tells apart; 0 for float targets
   int64_t vocabulary = 0;         // tokens that its embedding knows; 0: not known
-  Graph train, eval, update, forward;
+  UpdatePlan plan;                // groups and states of the update
+  bool loss_scaled = false;
+  Graph train, eval, update, accumulate, forward;
 
   int64_t num_parameters() const;  // trained numbers
   // Bytes of the largest sum that the training graph adds up over the replicas; 0: none.

@@ -93,7 +93,7 @@ class Tracer {
   std::function<ValueId()> random_state_;
   TraceOptions options_;
   std::vector<NestedList> lists_;
-  std::string path_;  // of the layer being traced
+  std::string path_;                    // of the layer being traced
   std::map<ValueId, Slot> statistics_;  // by the value that stands for them
   std::vector<SlotUpdate> updates_;
   std::vector<NodeRange> recompute_;

@@ -35,6 +35,7 @@ std::vector<OpCase> typed_cases(const OpRow& row, DType dtype) {
   if (dtype == DType::kF32) return row.cases;
   if (!row.half_storage) return out;
   for (OpCase c : row.cases) {
+    if (c.f32_only) continue;
     bool changed = false;
     for (size_t i = 0; i < c.in.size(); ++i) {
       const bool fixed = std::count(row.always_f32.begin(), row.always_f32.end(), i) > 0;

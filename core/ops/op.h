@@ -57,6 +57,8 @@ struct OpCase {
   std::string note = {};               // why the tolerance or the range was chosen
   // Inputs that hold given values instead of random ones: index of the input, its elements.
   std::vector<std::pair<size_t, std::vector<double>>> fixed = {};
+  // In f32 alone, where programs are slow to build and another case covers the 16-bit types.
+  bool f32_only = false;
 };
 
 // What the generated pages of kernels/README.md say of a row beside what the row itself knows.
@@ -106,6 +108,7 @@ struct OpRow {
   // computed from input 0 and get none. Tests check such a rule by composition, not by the row.
   bool gradient_through_others = false;
   OpDoc doc = {};
+  std::string page = {};  // of the family; set by the table
   std::vector<OpCase> cases;
 };
 

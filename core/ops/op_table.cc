@@ -13,28 +13,42 @@ namespace netcl {
 
 namespace {
 
+struct Family {
+  const char* page;  // its title among the generated pages
+  void (*add)(std::vector<OpRow>& rows);
+};
+
+constexpr Family kFamilies[] = {
+    {"Elementwise: one input", add_unary_rows},
+    {"Elementwise: two and three inputs", add_binary_rows},
+    {"Activations", add_activation_rows},
+    {"Layout", add_layout_rows},
+    {"Slices, joins and windows", add_index_rows},
+    {"Indexing", add_gather_rows},
+    {"Reductions", add_reduce_rows},
+    {"Matrix product", add_matmul_rows},
+    {"Attention", add_attention_rows},
+    {"Softmax", add_softmax_rows},
+    {"Cross entropy", add_cross_entropy_rows},
+    {"Losses", add_loss_rows},
+    {"Random", add_random_rows},
+    {"Norms over rows", add_norm_rows},
+    {"Batch norm", add_batch_norm_rows},
+    {"Collectives", add_collective_rows},
+    {"Recurrent cells", add_recurrent_rows},
+    {"Optimiser steps", add_optim_rows},
+    {"Convolution", add_conv_rows},
+    {"Pooling", add_pool_rows},
+    {"Around the optimiser step", add_update_rows},
+};
+
 std::vector<OpRow> build_table() {
   std::vector<OpRow> rows;
-  add_unary_rows(rows);
-  add_binary_rows(rows);
-  add_activation_rows(rows);
-  add_layout_rows(rows);
-  add_index_rows(rows);
-  add_gather_rows(rows);
-  add_reduce_rows(rows);
-  add_matmul_rows(rows);
-  add_attention_rows(rows);
-  add_softmax_rows(rows);
-  add_cross_entropy_rows(rows);
-  add_loss_rows(rows);
-  add_random_rows(rows);
-  add_norm_rows(rows);
-  add_batch_norm_rows(rows);
-  add_collective_rows(rows);
-  add_optim_rows(rows);
-  add_conv_rows(rows);
-  add_pool_rows(rows);
-  add_update_rows(rows);
+  for (const Family& family : kFamilies) {
+    const size_t begin = rows.size();
+    family.add(rows);
+    for (size_t i = begin; i < rows.size(); ++i) rows[i].page = family.page;
+  }
   check_op_table(rows);
   return rows;
 }

@@ -149,6 +149,19 @@ void add_smooth_rows(std::vector<OpRow>& rows) {
                         },
                         "(x0 / (1.0f + exp(-x1)))",
                         [](const double* x, const double*) { return x[0] * sigmoid(x[1]); }});
+  // x tanh(softplus(x)) and its slope t + x (1 - t^2) sigmoid(x), t = tanh(softplus(x)).
+  const std::string soft = "tanh(fmax(x1, 0.0f) + log1p(exp(-fabs(x1))))";
+  add_activation(
+      rows,
+      {"mish", "(x0 * tanh(fmax(x0, 0.0f) + log1p(exp(-fabs(x0)))))",
+       [](const double* x, const double*) {
+         return x[0] * std::tanh(std::fmax(x[0], 0) + std::log1p(std::exp(-std::fabs(x[0]))));
+       },
+       "(x0 * (" + soft + " + x1 * (1.0f - " + soft + " * " + soft + ") / (1.0f + exp(-x1))))",
+       [](const double* x, const double*) {
+         const double t = std::tanh(std::fmax(x[1], 0) + std::log1p(std::exp(-std::fabs(x[1]))));
+         return x[0] * (t + x[1] * (1 - t * t) * sigmoid(x[1]));
+       }});
   Activation hard{"hardswish", "(x0 * fmin(fmax(x0 + 3.0f, 0.0f), 6.0f) / 6.0f)",
                   [](const double* x, const double*) {
                     return x[0] * std::fmin(std::fmax(x[0] + 3, 0), 6) / 6;

@@ -141,6 +141,22 @@ void add_compare_rows(std::vector<OpRow>& rows) {
   rows.push_back(binary(
       "less", "(x0 < x1)", [](const double* x, const double*) { return x[0] < x[1] ? 1.0 : 0.0; },
       nullptr, cases, ElementwiseType::kCompare));
+  rows.push_back(binary(
+      "not_equal", "(x0 != x1)",
+      [](const double* x, const double*) { return x[0] != x[1] ? 1.0 : 0.0; }, nullptr, cases,
+      ElementwiseType::kCompare));
+  rows.push_back(binary(
+      "less_equal", "(x0 <= x1)",
+      [](const double* x, const double*) { return x[0] <= x[1] ? 1.0 : 0.0; }, nullptr, cases,
+      ElementwiseType::kCompare));
+  rows.push_back(binary(
+      "greater", "(x0 > x1)",
+      [](const double* x, const double*) { return x[0] > x[1] ? 1.0 : 0.0; }, nullptr, cases,
+      ElementwiseType::kCompare));
+  rows.push_back(binary(
+      "greater_equal", "(x0 >= x1)",
+      [](const double* x, const double*) { return x[0] >= x[1] ? 1.0 : 0.0; }, nullptr, cases,
+      ElementwiseType::kCompare));
 }
 
 void add_where_row(std::vector<OpRow>& rows) {

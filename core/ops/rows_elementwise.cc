@@ -74,6 +74,18 @@ void add_power_rows(std::vector<OpRow>& rows) {
       [](const GradCall& c) -> Grads { return {bin(c, "div", dy0(c), c.node.in[0])}; },
       unary_cases(0.25, 4, "away from the pole at 0")));
   rows.push_back(unary(
+      "expm1", "expm1(x0)", [](const double* x, const double*) { return std::expm1(x[0]); },
+      [](const GradCall& c) -> Grads {  // y' = y + 1
+        return {bin(c, "mul", dy0(c), scaled(c.recorder, c.node.out[0], 1, 1))};
+      },
+      unary_cases(-3, 3)));
+  rows.push_back(unary(
+      "log1p", "log1p(x0)", [](const double* x, const double*) { return std::log1p(x[0]); },
+      [](const GradCall& c) -> Grads {
+        return {bin(c, "div", dy0(c), scaled(c.recorder, c.node.in[0], 1, 1))};
+      },
+      unary_cases(-0.75, 4, "away from the pole at -1")));
+  rows.push_back(unary(
       "sqrt", "sqrt(x0)", [](const double* x, const double*) { return std::sqrt(x[0]); },
       [](const GradCall& c) -> Grads {
         return {scaled(c.recorder, bin(c, "div", dy0(c), c.node.out[0]), 0.5)};

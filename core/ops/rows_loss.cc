@@ -53,6 +53,7 @@ void add_difference(std::vector<OpRow>& rows, const Difference& d) {
   spec.cases = binary_cases(-2, 2, d.note);
   for (OpCase& c : spec.cases) c.attrs = d.case_attrs;
   OpRow row = elementwise_row(std::move(spec));
+  row.autocast = Autocast::kFull;
   row.doc = d.doc;
   rows.push_back(std::move(row));
 
@@ -138,6 +139,7 @@ OpRow optional_weight_row(const std::string& name, const std::string& expression
   spec.expression = expression;
   spec.eval = eval;
   OpRow row = elementwise_row(std::move(spec));
+  row.autocast = Autocast::kFull;
   row.min_in = 2;
   row.facts = [weighted](const OpCall& call, Attrs& facts) {
     elementwise_facts(call, broadcast_strides, facts);
@@ -248,6 +250,7 @@ void add_kl_row(std::vector<OpRow>& rows) {
   };
   spec.cases = binary_cases(0.25, 2, "a target of 0 has a pole in its gradient");
   OpRow row = elementwise_row(std::move(spec));
+  row.autocast = Autocast::kFull;
   row.doc = {"t (log t - x), 0 where t is 0; x is a logarithm of a probability",
              "dx = -dy t, dt = dy (log t + 1 - x)",
              "Kullback, Leibler: On Information and Sufficiency, 1951"};

@@ -49,9 +49,9 @@ TEST(TrainConfig, Defaults) {
   EXPECT_EQ(c.data.label, -1);
   EXPECT_EQ(c.loss.spec.type, "cross_entropy");
   EXPECT_EQ(c.metrics, (std::vector<std::string>{"accuracy"}));
-  EXPECT_EQ(c.optimizer.type, "sgd");
+  EXPECT_EQ(c.optimizer.type, Optimizer::Type::kSgd);
   EXPECT_EQ(c.optimizer.lr, 0.01);
-  EXPECT_EQ(c.schedule.type, "constant");
+  EXPECT_EQ(c.schedule.schedule.type, Schedule::Type::kConstant);
   EXPECT_EQ(c.batch_size, 32);
   EXPECT_EQ(c.epochs, 1);
   EXPECT_EQ(c.seed, 0u);
@@ -68,6 +68,14 @@ TEST(TrainConfig, ResolvedParsesToTheSame) {
         "train_labels": "y", "test": "tx", "test_labels": "ty"}, "optimizer": {"type": "sgd",
         "momentum": 0.9, "nesterov": true}, "schedule": {"type": "linear", "min_lr": 1e-5,
         "warmup_steps": 3}})"),
+      with(R"("optimizer": {"type": "rmsprop", "momentum": 0.5, "centered": true, "clip_norm": 1,
+        "groups": [{"match": "*.bias", "weight_decay": 0, "lr_scale": 0.5}, {"match": "a*",
+        "frozen": true}]}, "schedule": {"type": "plateau", "watch": "train", "warmup_epochs": 2},
+        "ema": {"decay": 0.99, "evaluate": false}, "accumulate": 4,
+        "init_from": {"file": "w.safetensors", "match": "*"})"),
+      with(R"("optimizer": {"type": "lamb", "no_decay_on_bias_and_norms": true}, "schedule":
+        {"type": "one_cycle", "unit": "epoch", "anneal": "linear", "scale_lr_by_devices": true},
+        "init_from": "/x/w.safetensors")"),
       str_cat("{", kModel, R"(, "data": {"format": "text", "train": "t", "context": 16,
         "samples_per_epoch": 100, "split": [0.9, 0.1]}, "loss": {"type": "cross_entropy",
         "label_smoothing": 0.1, "ignore_index": 0, "class_weights": [1, 2.5]},
@@ -103,7 +111,7 @@ TEST(TrainConfig, OverridesApply) {
   EXPECT_EQ(c.optimizer.lr, 0.5);
   EXPECT_EQ(c.optimizer.weight_decay, 0.01);
   EXPECT_EQ(c.epochs, 3);
-  EXPECT_EQ(c.schedule.type, "cosine");
+  EXPECT_EQ(c.schedule.schedule.type, Schedule::Type::kCosine);
   EXPECT_EQ(c.model.list("layers")[0].integer("out"), 9);
   EXPECT_EQ(message_of([&] { parse(plain(), {"epochs=many"}); }),
             "--set epochs=many: epochs: expected a whole number from 1 to 2147483648, found "
@@ -148,9 +156,18 @@ TEST(TrainConfig, Mistakes) {
        "\"mae\", found \"acuracy\"; did you mean \"accuracy\"?"},
       {with(R"("metrics": [{"type": "top_k", "k": 0}])"),
        "dir/c.json:3:36: metrics[0].k: expected a whole number from 1 to 1000, found 0"},
-      {with(R"("optimizer": {"type": "adam"})"),
-       "dir/c.json:3:23: optimizer.type: expected one of \"sgd\", \"adamw\", found \"adam\"; did "
-       "you mean \"adamw\"?"},
+      {with(R"("optimizer": {"type": "adem"})"),
+       "dir/c.json:3:23: optimizer.type: expected one of \"sgd\", \"adam\", \"adamw\""},
+      {with(R"("optimizer": {"groups": [{"match": ""}]})"),
+       "dir/c.json:3:36: optimizer.groups[0].match: expected a pattern of parameter names"},
+      {with(R"("optimizer": {"groups": [{"match": "a", "frozen": true, "lr_scale": 2}]})"),
+       "dir/c.json:3:51: optimizer.groups[0].frozen: a frozen group has neither"},
+      {with(R"("schedule": {"type": "multistep", "milestones": [5, 5]})"),
+       "dir/c.json:3:53: schedule.milestones[1]: milestones must ascend: found 5 after 5"},
+      {with(R"("schedule": {"type": "cosine", "min_lr": 1})"),
+       "dir/c.json:3:42: schedule.min_lr: expected at most the learning rate 0.01, found 1"},
+      {with(R"("accumulate": 33)"), "dir/c.json:3:15: accumulate: expected at most batch_size, 32"},
+      {with(R"("ema": {"decay": 1})"), "dir/c.json:3:17: ema.decay: expected a number of at least"},
       {with(R"("optimizer": {"lr": -1})"),
        "dir/c.json:3:21: optimizer.lr: expected a number above 0 and"},
       {with(R"("optimizer": {"beta1": 0.9})"), "dir/c.json:3:15: optimizer.beta1: unknown key"},

@@ -43,7 +43,7 @@ inline Dataset toy_dataset() {
 struct ToyReplica {
   // `alone`: the reduced gradients are its own. `dropout`: a dropout layer in the middle.
   explicit ToyReplica(bool alone = true, bool dropout = false,
-                      Optimizer opt = Optimizer::adamw(0.01))
+                      Optimizer opt = Optimizer::adamw(0.01), bool accumulates = false)
       : optimizer(opt) {
     DeviceFixture& f = shared_device();
     StepSpec spec;
@@ -58,7 +58,7 @@ struct ToyReplica {
     send = f.device().make_buffer(bytes, "gradients");
     recv = alone ? send : f.device().make_buffer(bytes, "reduced gradients");
     replica = std::make_unique<Replica>(graphs, optimizer, f.kernels(), f.queue(), send, recv,
-                                        kToySamples);
+                                        kToySamples, nullptr, accumulates);
     replica->initialise(11);
   }
 

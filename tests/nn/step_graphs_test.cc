@@ -43,7 +43,7 @@ TEST(StepGraphsTest, ExternalsAndOutputs) {
   for (const std::string& slot : slots) train_out.insert("grad/" + slot);
   EXPECT_EQ(names(g.train.outputs()), train_out);
   EXPECT_EQ(names(g.update.externals()),
-            (std::set<std::string>{"parameters", "gradients", "m", "v", "hyper", "divisor"}));
+            (std::set<std::string>{"parameters", "gradients", "m", "v", "hyper", "blocks", "divisor"}));
   EXPECT_EQ(names(g.update.outputs()), (std::set<std::string>{"parameters", "m", "v"}));
   EXPECT_EQ(g.update.nodes().size(), 1u);
 }
@@ -163,6 +163,46 @@ TEST(StepGraphsTest, ASlotOfTheEvaluationAloneIsTheLayersFault) {
   const std::string message =
       error_of(make_spec(R"([{"type": "dense", "out": 3}, {"type": "sly"}])"), layers);
   EXPECT_NE(message.find("layers.1.late in evaluation only"), std::string::npos) << message;
+}
+
+TEST(StepGraphsTest, GroupsFrozenSlotsAndTheAverage) {
+  FakeLayers layers;
+  StepSpec spec = make_spec(kModel);
+  spec.optimizer.weight_decay = 0.1;
+  spec.optimizer.no_decay_on_bias_and_norms = true;
+  spec.optimizer.groups = {{"layers.0.*", std::nullopt, 1, true}, {"*.weight", 0.5, 2}};
+  spec.optimizer.clip_norm = 1;
+  spec.optimizer.ema_decay = 0.99;
+  const StepGraphs g = build_step_graphs(spec, layers);
+  EXPECT_EQ(g.plan.num_group("layers.0.weight"), -1);
+  EXPECT_EQ(g.plan.num_group("layers.0.bias"), -1);
+  const auto group = [&](const char* slot) {
+    return g.plan.groups.at(static_cast<size_t>(g.plan.num_group(slot)));
+  };
+  EXPECT_EQ(group("layers.3.weight").weight_decay, 0.5);
+  EXPECT_EQ(group("layers.3.weight").lr_scale, 2);
+  EXPECT_EQ(group("layers.3.bias").weight_decay, 0);
+  EXPECT_EQ(static_cast<int64_t>(g.plan.blocks.size()) * 128, g.parameters.num_floats());
+  EXPECT_EQ(g.plan.states, (std::vector<std::string>{"m", "v", "ema"}));
+  EXPECT_EQ(names(g.update.outputs()),
+            (std::set<std::string>{"parameters", "m", "v", "ema", "grad_norm"}));
+  EXPECT_EQ(g.update.nodes().size(), 3u);
+}
+
+TEST(StepGraphsTest, GroupsThatMatchNothingAreRefused) {
+  FakeLayers layers;
+  StepSpec spec = make_spec(kModel);
+  spec.optimizer.groups = {{"layers.3.weigth"}};
+  try {
+    build_step_graphs(spec, layers);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(e.message().find("did you mean \"layers.3.weight\"?"), std::string::npos)
+        << e.message();
+    EXPECT_NE(e.message().find("layers.0.bias"), std::string::npos) << e.message();
+  }
+  spec.optimizer.groups = {{"*", std::nullopt, 1, true}};
+  EXPECT_THROW(build_step_graphs(spec, layers), Error);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "core/base/error.h"
 #include "core/ops/case_inputs.h"
@@ -23,24 +24,30 @@ double gradient(int64_t step, size_t i) {
   return std::sin(0.7 * static_cast<double>(step) + static_cast<double>(i));
 }
 
+ValueId hyper_input(HostRecorder& r, const Optimizer& optimizer, int64_t step, double lr) {
+  const std::array<float, 16> h = optimizer.hyper(step, lr, optimizer.weight_decay);
+  return r.input({{DType::kF32, {1, 16}}, std::vector<double>(h.begin(), h.end())});
+}
+
 // Parameters after kSteps of `optimizer`, run by its op on the host.
 std::vector<double> run_op(const Optimizer& optimizer, double lr) {
   HostRecorder r;
   const TensorDesc arena{DType::kF32, {kSize}};
   std::vector<ValueId> state = {r.input({arena, {0.5, -1, 2, 0, 1.5}})};
   for (size_t s = 0; s < optimizer.num_states(); ++s) {
-    state.push_back(r.input({arena, std::vector<double>(kSize, 0.0)}));
+    state.push_back(r.input({arena, std::vector<double>(kSize, optimizer.initial_state())}));
   }
   const ValueId divisor = r.input({{DType::kF32, {1}}, {kDenominator}});
+  const ValueId blocks = r.input({{DType::kI32, {1}}, {0}});
+  Attrs attrs;
+  for (const auto& [key, value] : optimizer.op_flags()) attrs.set(key, value);
   for (int64_t step = 1; step <= kSteps; ++step) {
     std::vector<double> grad;
     for (size_t i = 0; i < kSize; ++i) grad.push_back(kDenominator * gradient(step, i));
-    const std::array<float, 8> h = optimizer.hyper(step, lr);
-    std::vector<ValueId> in = {state[0], r.input({arena, grad})};
+    std::vector<ValueId> in = {state[0], r.input({arena, grad}),
+                               hyper_input(r, optimizer, step, lr), blocks, divisor};
     in.insert(in.end(), state.begin() + 1, state.end());
-    in.push_back(r.input({{DType::kF32, {8}}, std::vector<double>(h.begin(), h.end())}));
-    in.push_back(divisor);
-    state = r.apply(optimizer.op(), in);
+    state = r.apply(optimizer.op(), in, attrs);
   }
   return r.value(state[0]).data;
 }
@@ -106,26 +113,43 @@ TEST(OptimizerTest, AdamWEqualsLoop) {
 }
 
 TEST(OptimizerTest, NoSamplesMeansNoGradient) {
-  HostRecorder r;
-  const TensorDesc one{DType::kF32, {1}}, eight{DType::kF32, {8}};
-  const std::array<float, 8> h = Optimizer::sgd(0.5).hyper(1, 0.5);
-  const ValueId nan = r.input({one, {std::nan("")}});
-  const auto out = r.apply(
-      "sgd_step", {r.input({one, {3}}), nan, r.input({one, {0}}),
-                   r.input({eight, std::vector<double>(h.begin(), h.end())}), r.input({one, {0}})});
-  EXPECT_EQ(r.value(out[0]).data[0], 3);
+  for (const double divisor : {0.0, std::numeric_limits<double>::infinity()}) {
+    HostRecorder r;
+    const TensorDesc one{DType::kF32, {1}};
+    const Optimizer sgd = Optimizer::sgd(0.5);
+    const auto out =
+        r.apply("sgd_step",
+                {r.input({one, {3}}), r.input({one, {std::nan("")}}), hyper_input(r, sgd, 1, 0.5),
+                 r.input({{DType::kI32, {1}}, {0}}), r.input({one, {divisor}})});
+    EXPECT_EQ(r.value(out[0]).data[0], 3);
+  }
 }
 
 TEST(OptimizerTest, HyperHoldsBiasCorrections) {
   const Optimizer optimizer = Optimizer::adamw();
-  const std::array<float, 8> h = optimizer.hyper(1, 0.001);
-  EXPECT_EQ(h[5], 1.0f - 0.9f);
-  EXPECT_EQ(h[6], 1.0f - 0.999f);  // what the device computes for its first average
-  EXPECT_NEAR(static_cast<double>(optimizer.hyper(1000, 0.001)[6]), 1 - std::pow(0.999, 1000),
-              1e-5);
-  EXPECT_EQ(Optimizer::sgd().hyper(1, 0.1)[5], 1.0f);
-  EXPECT_EQ(Optimizer::sgd().hyper(2, 0.1)[5], 0.0f);
-  EXPECT_THROW(optimizer.hyper(0, 0.1), Error);
+  const std::array<float, 16> h = optimizer.hyper(1, 0.001, 0.25);
+  EXPECT_EQ(h[0], 0.001f);
+  EXPECT_EQ(h[1], 0.25f);
+  EXPECT_EQ(h[4], h[8]);  // the first step's average is exactly the gradient
+  EXPECT_NEAR(static_cast<double>(optimizer.hyper(1000, 0.001, 0)[9]),
+              std::sqrt(1 - std::pow(0.999, 1000)), 1e-7);
+  EXPECT_EQ(Optimizer::sgd().hyper(1, 0.1, 0)[6], 1.0f);
+  EXPECT_EQ(Optimizer::sgd().hyper(2, 0.1, 0)[6], 0.0f);
+  EXPECT_THROW(optimizer.hyper(0, 0.1, 0), Error);
+}
+
+TEST(OptimizerTest, StatesFollowTheSettings) {
+  Optimizer o = Optimizer::sgd();
+  EXPECT_TRUE(o.state_names().empty());
+  o.momentum = 0.9;
+  EXPECT_EQ(o.state_names(), (std::vector<std::string>{"momentum"}));
+  o = Optimizer::of(Optimizer::Type::kRmsprop);
+  o.momentum = 0.5;
+  o.centered = true;
+  EXPECT_EQ(o.state_names(), (std::vector<std::string>{"v", "momentum", "mean_gradient"}));
+  o = Optimizer::adamw();
+  o.amsgrad = true;
+  EXPECT_EQ(o.num_states(), 3u);
 }
 
 std::string error_of(const Optimizer& optimizer) {
@@ -153,13 +177,15 @@ TEST(OptimizerTest, RefusesNonsense) {
 }
 
 TEST(OptimizerTest, NamesRoundTrip) {
-  EXPECT_EQ(optimizer_name(optimizer_type("adamw")), std::string("adamw"));
-  EXPECT_EQ(optimizer_name(optimizer_type("sgd")), std::string("sgd"));
+  for (const std::string& name : optimizer_names()) {
+    EXPECT_EQ(optimizer_name(optimizer_type(name)), name);
+    Optimizer::of(optimizer_type(name)).check();
+  }
   try {
-    optimizer_type("adam");
+    optimizer_type("adamx");
     FAIL();
   } catch (const Error& e) {
-    EXPECT_NE(e.message().find("did you mean \"adamw\"?"), std::string::npos) << e.message();
+    EXPECT_NE(e.message().find("did you mean \"adam"), std::string::npos) << e.message();
   }
 }
 

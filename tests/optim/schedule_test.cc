@@ -77,5 +77,53 @@ TEST(ScheduleTest, RefusesNonsense) {
   EXPECT_THROW(schedule_type("cosin"), Error);
 }
 
+TEST(ScheduleTest, EpochsAreTheUnit) {
+  Schedule s;
+  s.type = Schedule::Type::kMultistep;
+  s.milestones = {1, 3};
+  s.gamma = 0.5;
+  s.by_epoch = true;
+  s.warmup_epochs = 2;
+  s.check();
+  constexpr int64_t kPerEpoch = 10, kTotal = 70;
+  EXPECT_DOUBLE_EQ(s.lr_factor(5, kTotal, kPerEpoch), 0.25);
+  EXPECT_DOUBLE_EQ(s.lr_factor(20, kTotal, kPerEpoch), 1);
+  EXPECT_DOUBLE_EQ(s.lr_factor(30, kTotal, kPerEpoch), 1);
+  EXPECT_DOUBLE_EQ(s.lr_factor(31, kTotal, kPerEpoch), 0.5);
+  EXPECT_DOUBLE_EQ(s.lr_factor(51, kTotal, kPerEpoch), 0.25);
+}
+
+TEST(ScheduleTest, ShortCyclesStayInRange) {
+  Schedule s;
+  s.type = Schedule::Type::kOneCycle;
+  for (int64_t total = 1; total <= 12; ++total) {
+    for (int64_t step = 1; step <= total + 3; ++step) {
+      const double f = s.lr_factor(step, total);
+      EXPECT_TRUE(f > 0 && f <= 1) << "step " << step << " of " << total << ": " << f;
+    }
+  }
+}
+
+TEST(ScheduleTest, APlateauLowersItsFactorOnce) {
+  Schedule s;
+  s.type = Schedule::Type::kPlateau;
+  s.patience = 1;
+  s.factor = 0.5;
+  s.min_factor = 0.3;
+  s.check();
+  Plateau p;
+  EXPECT_FALSE(p.end_of_epoch(s, 1.0));
+  EXPECT_FALSE(p.end_of_epoch(s, 1.0));  // one bad epoch is allowed
+  EXPECT_TRUE(p.end_of_epoch(s, 1.0));
+  EXPECT_DOUBLE_EQ(p.factor, 0.5);
+  p.end_of_epoch(s, 1.0);
+  EXPECT_TRUE(p.end_of_epoch(s, 1.0));
+  EXPECT_DOUBLE_EQ(p.factor, 0.3);  // not below the least
+  p.end_of_epoch(s, 1.0);
+  EXPECT_FALSE(p.end_of_epoch(s, 1.0));
+  EXPECT_FALSE(p.end_of_epoch(s, 0.5));
+  EXPECT_EQ(p.bad_epochs, 0);
+}
+
 }  // namespace
 }  // namespace netcl

@@ -109,11 +109,17 @@ class Weight(nn.Module):
         self.weight = nn.Parameter(0.02 * torch.randn(*shape))
 
 
+class ClassToken(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.class_token = nn.Parameter(0.02 * torch.randn(1, 1, features))
+
+
 class Vit(nn.Module):
     def __init__(self, classes, patch, features, depth, heads, image):
         super().__init__()
         self.patch_embed = nn.Conv2d(image[0], features, patch, patch)
-        self.cls_token = Weight(features)
+        self.cls_token = ClassToken(features)
         self.pos_embed = Weight((image[1] // patch) * (image[2] // patch) + 1, features)
         self.blocks = nn.ModuleList(Block(features, heads, False) for _ in range(depth))
         self.norm = nn.LayerNorm(features)
@@ -121,7 +127,7 @@ class Vit(nn.Module):
 
     def forward(self, x):
         x = self.patch_embed(x).flatten(2).transpose(1, 2)
-        x = torch.cat([self.cls_token.weight.expand(len(x), 1, -1), x], 1) + self.pos_embed.weight
+        x = torch.cat([self.cls_token.class_token.expand(len(x), 1, -1), x], 1) + self.pos_embed.weight
         for block in self.blocks:
             x = block(x)
         return self.head(self.norm(x)[:, 0])

@@ -1,6 +1,6 @@
 // Convolution layers, said in core ops: conv1d, conv2d, conv_transpose2d; and the plugin itself.
-// Weights and biases start uniform in +-1/sqrt(fan in), the products that one output adds up (He et
-// al., Delving deep into rectifiers, 2015, with a slope of sqrt(5)).
+// Weights and biases start, unless asked otherwise, uniform in +-1/sqrt(fan in), the number of
+// products that one output adds up, as in PyTorch.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -8,6 +8,7 @@
 #include "core/abi/netcl_plugin.hpp"
 #include "plugins/layers/conv/geometry.h"
 #include "plugins/layers/conv/pool.h"
+#include "plugins/layers/initialisers.h"
 
 namespace netcl {
 namespace conv {
@@ -51,19 +52,23 @@ void convolve(const Trace& t, size_t spatial, bool transposed) {
   const Dims kernel = kernel_of(t, spatial);
   Dims weight = transposed ? Dims{in, out / groups} : Dims{out, in / groups};
   weight.insert(weight.end(), kernel.begin(), kernel.end());
-  double fan_in = static_cast<double>(weight[1]);
-  for (const int64_t k : kernel) fan_in *= static_cast<double>(k);
-  const double bound = 1.0 / std::sqrt(fan_in);
+  double fan_in = static_cast<double>(weight[1]), fan_out = static_cast<double>(weight[0]);
+  for (const int64_t k : kernel) {
+    fan_in *= static_cast<double>(k);
+    fan_out *= static_cast<double>(k);
+  }
+  const auto usual = plugin::uniform_within(1.0 / std::sqrt(fan_in));
 
-  std::vector<Value> operands = {t.input(0),
-                                 t.parameter("weight", weight, NETCL_INIT_UNIFORM, -bound, bound)};
+  std::vector<Value> operands = {
+      t.input(0),
+      declare(t, "weight", weight, plugin::initial_weight(t.attrs(), fan_in, fan_out, usual))};
   if (spatial == 1) {
     operands[0] = with_height(t, operands[0]);
     weight.insert(weight.begin() + 2, 1);
     operands[1] = t.op("reshape", {operands[1]}, {attr_dims("shape", weight)});
   }
   if (t.attrs().boolean("bias"))
-    operands.push_back(t.parameter("bias", {out}, NETCL_INIT_UNIFORM, -bound, bound));
+    operands.push_back(declare(t, "bias", {out}, plugin::initial_bias(t.attrs(), usual)));
   const Dims stride = widened(t, "stride", spatial, 1, 1);
   const Dims padding = widened(t, "padding", spatial, 0, 0);
   const Dims dilation = widened(t, "dilation", spatial, 1, 1);
@@ -79,7 +84,7 @@ class Conv : public plugin::LayerFamily {
  public:
   explicit Conv(const netcl_host* host) : LayerFamily(host) {
     const double most = 1 << 24;
-    const std::vector<AttrSpec> attrs = {
+    std::vector<AttrSpec> attrs = {
         {"out", NETCL_ATTR_INT, true, 0, "", 1, most, "", "number of output channels"},
         list("kernel", true, "size of the kernel"),
         list("stride", false, "distance of the kernel's positions; 1"),
@@ -87,6 +92,7 @@ class Conv : public plugin::LayerFamily {
         list("dilation", false, "distance of the kernel's elements; 1"),
         {"groups", NETCL_ATTR_INT, false, 1, "", 1, most, "", "groups of channels kept apart"},
         {"bias", NETCL_ATTR_BOOL, false, 1, "", 0, 0, "", "add a trained bias"}};
+    for (AttrSpec& spec : plugin::initialiser_attrs()) attrs.push_back(std::move(spec));
     add({"conv1d", "convolution over [N,C,L]", attrs,
          [](const Trace& t) { convolve(t, 1, false); }});
     add({"conv2d", "convolution over [N,C,H,W]", attrs,

@@ -13,9 +13,9 @@ using netcl::plugin::attr_dims;
 using netcl::plugin::attr_float;
 using netcl::plugin::attr_int;
 using netcl::plugin::AttrSpec;
-using netcl::plugin::initialiser_attrs;
 using netcl::plugin::Decline;
 using netcl::plugin::Failure;
+using netcl::plugin::initialiser_attrs;
 using netcl::plugin::Trace;
 using netcl::plugin::Value;
 
@@ -31,10 +31,9 @@ void linear(const Trace& t) {
   }
   const int64_t in = shape.back(), out = t.attrs().integer("out");
   const auto usual = netcl::plugin::uniform_within(1.0 / std::sqrt(static_cast<double>(in)));
-  std::vector<Value> operands = {
-      x, declare(t, "weight", {out, in},
-                 initial_weight(t.attrs(), static_cast<double>(in), static_cast<double>(out),
-                                usual))};
+  std::vector<Value> operands = {x, declare(t, "weight", {out, in},
+                                            initial_weight(t.attrs(), static_cast<double>(in),
+                                                           static_cast<double>(out), usual))};
   if (t.attrs().boolean("bias")) {
     operands.push_back(declare(t, "bias", {out}, initial_bias(t.attrs(), usual)));
   }
@@ -103,6 +102,27 @@ std::function<void(const Trace&)> unary(const char* op) {
   return [op](const Trace& t) { t.output(0, t.op(op, {t.input(0)})); };
 }
 
+// A layer that is one op with one number.
+std::function<void(const Trace&)> with_number(const char* op, const char* key) {
+  return [op, key](const Trace& t) {
+    t.output(0, t.op(op, {t.input(0)}, {attr_float(key, t.attrs().number(key))}));
+  };
+}
+
+// A layer that is one op along an axis of a sample.
+std::function<void(const Trace&)> over_axis(const char* op) {
+  return [op](const Trace& t) {
+    const auto rank = static_cast<int64_t>(t.shape(t.input(0)).size());
+    const int64_t along = t.attrs().integer("axis");
+    if (along == 0 || along == -rank) {
+      throw Failure(NETCL_E_ARG,
+                    "axis: the first dimension is the batch, which is split over the workers; "
+                    "choose another");
+    }
+    t.output(0, t.op(op, {t.input(0)}, {attr_int("axis", along)}));
+  };
+}
+
 AttrSpec integer(const char* key, double min, double max, const char* doc) {
   return {key, NETCL_ATTR_INT, true, 0, "", min, max, "", doc};
 }
@@ -115,6 +135,10 @@ class Standard : public netcl::plugin::LayerFamily {
                            "none|tanh",   "form of the function"};
     const AttrSpec axis = {"axis", NETCL_ATTR_INT,         false, -1, "", -8, 7,
                            "",     "axis that sums to one"};
+    const AttrSpec slope = {"slope", NETCL_ATTR_FLOAT, false, 0.01, "", -1e6, 1e6,
+                            "",      "slope below 0"};
+    const AttrSpec alpha = {
+        "alpha", NETCL_ATTR_FLOAT, false, 1, "", -1e6, 1e6, "", "minus the limit far below 0"};
     const AttrSpec p = {"p",
                         NETCL_ATTR_FLOAT,
                         false,
@@ -139,17 +163,14 @@ class Standard : public netcl::plugin::LayerFamily {
          {{"shape", NETCL_ATTR_INTS, true, 0, "", 0, 0, "",
            "shape of a sample, without the batch"}},
          reshape});
-    add({"softmax", "exp(x) / sum exp(x)", {axis}, [](const Trace& t) {
-           const auto rank = static_cast<int64_t>(t.shape(t.input(0)).size());
-           const int64_t along = t.attrs().integer("axis");
-           if (along == 0 || along == -rank) {
-             throw Failure(NETCL_E_ARG,
-                           "axis: the first dimension is the batch, which is split over the "
-                           "workers; choose another");
-           }
-           t.output(0,
-                    t.op("softmax", {t.input(0)}, {attr_int("axis", t.attrs().integer("axis"))}));
-         }});
+    add({"softmax", "exp(x) / sum exp(x)", {axis}, over_axis("softmax")});
+    add({"log_softmax", "x - log sum exp(x)", {axis}, over_axis("log_softmax")});
+    add({"silu", "x sigmoid(x)", {}, unary("silu")});
+    add({"mish", "x tanh(softplus(x))", {}, unary("mish")});
+    add({"softplus", "log(1 + exp(x))", {}, unary("softplus")});
+    add({"hardswish", "x min(max(x + 3, 0), 6) / 6", {}, unary("hardswish")});
+    add({"leaky_relu", "x if x > 0, else slope x", {slope}, with_number("leaky_relu", "slope")});
+    add({"elu", "x if x > 0, else alpha (exp(x) - 1)", {alpha}, with_number("elu", "alpha")});
   }
   std::string_view id() const override { return "standard"; }
   std::string_view version() const override { return "1.0.0"; }

@@ -377,56 +377,6 @@ TEST(GenericKernels, Full) {
   check(key, {}, std::vector<double>(301, -1.5), 0, "full");
 }
 
-TEST(GenericKernels, SgdStep) {
-  constexpr int64_t kN = 259;
-  const auto p = uniform(kN, 1), g = uniform(kN, 2), m = uniform(kN, 3);
-  for (const int mode : {0, 1, 2, 3, 4}) {  // plain, momentum, nesterov, first step, no samples
-    const float mu = mode == 0 ? 0.0f : 0.5f;
-    const std::vector<float> hyper = {
-        0.125f, mu, 0.25f, 0.0625f, mode == 2 ? 1.0f : 0.0f, mode == 3 ? 1.0f : 0.0f, 0, 0};
-    const std::vector<float> divisor = {mode == 4 ? 0.0f : 8.0f};
-    std::vector<double> want_p, want_m;
-    for (size_t i = 0; i < size(kN); ++i) {
-      const double d = (mode == 4 ? 0 : double{g[i]} / 8) + 0.0625 * p[i];
-      const double moved = mode == 3 ? d : mu * m[i] + 0.75 * d;
-      want_m.push_back(mode == 0 ? m[i] : moved);
-      want_p.push_back(p[i] - 0.125 * (mode == 0 ? d : mode == 2 ? d + mu * moved : moved));
-    }
-    OpKey key("sgd_step");
-    key.in({kN}).in({kN}).in({kN}).in({8}).in({1}).out({kN}).out({kN}).integer("n", kN).integer(
-        "grad_offset", 0);
-    const auto out = g_runner->run(
-        key, {to_bytes(p), to_bytes(g), to_bytes(m), to_bytes(hyper), to_bytes(divisor)});
-    expect_near(from_bytes<float>(out[0]), want_p, 1e-6, "param");
-    expect_near(from_bytes<float>(out[1]), want_m, 1e-6, "momentum");
-  }
-}
-
-TEST(GenericKernels, AdamwStep) {
-  constexpr int64_t kN = 259;
-  const auto p = uniform(kN, 1), g = uniform(kN, 2), m = uniform(kN, 3);
-  auto v = uniform(kN, 4);
-  for (float& e : v) e *= e;
-  const std::vector<float> hyper = {0.01f, 0.9f, 0.999f, 1e-8f, 0.1f, 0.19f, 0.002f, 0};
-  const std::vector<float> divisor = {4};
-  std::vector<double> want_p, want_m, want_v;
-  for (size_t i = 0; i < size(kN); ++i) {
-    const double d = double{g[i]} / 4;
-    want_m.push_back(0.9 * m[i] + 0.1 * d);
-    want_v.push_back(0.999 * v[i] + 0.001 * d * d);
-    const double denominator = std::sqrt(want_v.back()) / std::sqrt(0.002) + 1e-8;
-    want_p.push_back(p[i] * (1 - 0.01 * 0.1) - 0.01 / 0.19 * want_m.back() / denominator);
-  }
-  OpKey key("adamw_step");
-  key.in({kN}).in({kN}).in({kN}).in({kN}).in({8}).in({1});
-  key.out({kN}).out({kN}).out({kN}).integer("n", kN).integer("grad_offset", 0);
-  const auto out = g_runner->run(key, {to_bytes(p), to_bytes(g), to_bytes(m), to_bytes(v),
-                                       to_bytes(hyper), to_bytes(divisor)});
-  expect_near(from_bytes<float>(out[0]), want_p, 1e-5, "param");
-  expect_near(from_bytes<float>(out[1]), want_m, 1e-6, "m");
-  expect_near(from_bytes<float>(out[2]), want_v, 1e-6, "v");
-}
-
 }  // namespace
 
 void set_runner(ClRunner* runner) { g_runner = runner; }
