@@ -167,7 +167,7 @@ TEST(TrainConfig, Mistakes) {
       {with(R"("schedule": {"type": "cosine", "min_lr": 1})"),
        "dir/c.json:3:42: schedule.min_lr: expected at most the learning rate 0.01, found 1"},
       {with(R"("accumulate": 33)"), "dir/c.json:3:15: accumulate: expected at most batch_size, 32"},
-      {with(R"("ema": {"decay": 1})"), "dir/c.json:3:17: ema.decay: expected a number of at least"},
+      {with(R"("ema": {"decay": 1})"), "dir/c.json:3:18: ema.decay: expected a number of at least"},
       {with(R"("optimizer": {"lr": -1})"),
        "dir/c.json:3:21: optimizer.lr: expected a number above 0 and"},
       {with(R"("optimizer": {"beta1": 0.9})"), "dir/c.json:3:15: optimizer.beta1: unknown key"},
