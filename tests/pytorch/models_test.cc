@@ -38,14 +38,14 @@ Optimizer optimizer_of(const ordered_json& json) {
   return out;
 }
 
-struct Run {
+struct Outcome {
   std::vector<double> losses;
   double evaluation = 0;
   size_t workspace_bytes = 0;
 };
 
 // The stored run of a model; `recompute`: with its activations computed again.
-Run train(const ordered_json& model, DType precision, bool recompute) {
+Outcome train(const ordered_json& model, DType precision, bool recompute) {
   DeviceFixture& f = shared_device();
   const Safetensors file = read_safetensors("tests/pytorch/models/" +
                                             model.at("name").get<std::string>() + ".safetensors");
@@ -83,7 +83,7 @@ Run train(const ordered_json& model, DType precision, bool recompute) {
            static_cast<double>(
                sums[static_cast<size_t>(layout.find(step_names::kDenominator).offset)]);
   };
-  Run run;
+  Outcome run;
   replica.stage(x.bytes.data(), labels.bytes.data(), rows).wait();
   for (int64_t step = 1; step <= static_cast<int64_t>(model.at("losses").size()); ++step) {
     replica.forward_backward(rows, {1, step, 0});
@@ -104,7 +104,7 @@ class ModelsTest : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(ModelsTest, LossesEqualPyTorch) {
   const ordered_json& model = reference().at(GetParam());
-  const Run run = train(model, DType::kF32, false);
+  const Outcome run = train(model, DType::kF32, false);
   const std::vector<double> wanted = model.at("losses").get<std::vector<double>>();
   double worst = 0;
   for (size_t i = 0; i < wanted.size(); ++i) {
@@ -120,7 +120,7 @@ TEST_P(ModelsTest, LossesEqualPyTorch) {
 
 TEST_P(ModelsTest, RecomputationChangesNoBit) {
   const ordered_json& model = reference().at(GetParam());
-  const Run plain = train(model, DType::kF32, false), again = train(model, DType::kF32, true);
+  const Outcome plain = train(model, DType::kF32, false), again = train(model, DType::kF32, true);
   EXPECT_EQ(plain.losses, again.losses);
   EXPECT_EQ(plain.evaluation, again.evaluation);
 }
@@ -129,7 +129,7 @@ TEST_P(ModelsTest, SixteenBitsStayNear) {
   const ordered_json& model = reference().at(GetParam());
   const std::vector<double> wanted = model.at("losses").get<std::vector<double>>();
   for (const DType precision : {DType::kBF16, DType::kF16}) {
-    const Run run = train(model, precision, false);
+    const Outcome run = train(model, precision, false);
     // The first loss only sees the rounding of the forward part; later ones drift, but fall alike.
     EXPECT_NEAR(run.losses[0], wanted[0], 0.02 * wanted[0]) << dtype_name(precision);
     EXPECT_LT(run.losses.back(), run.losses.front()) << dtype_name(precision);
