@@ -138,7 +138,7 @@ TEST_P(ModelsTest, SixteenBitsStayNear) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ModelsTest, ::testing::Range(size_t{0}, reference().size()),
-                         [](const auto& instance) {
+                         [](const ::testing::TestParamInfo<size_t>& instance) {
                            return reference().at(instance.param).at("name").get<std::string>();
                          });
 
