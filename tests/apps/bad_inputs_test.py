@@ -127,7 +127,7 @@ class BadInputs(unittest.TestCase):
                 ("key", {"optimizer.lrr": 1}, ["optimizer", "lrr", '"lr"', ":"]),
                 ("type", {"batch_size": "many"}, ["batch_size", "many", "expected"]),
                 ("range", {"epochs": 0}, ["epochs", "0", "expected"]),
-                ("optimizer", {"optimizer.type": "adam"}, ["adam", "adamw"]),
+                ("optimizer", {"optimizer.type": "adamm"}, ["adamm", "adam"]),
                 ("layer", {"model.layers": [{"type": "lienar", "out": 3}]}, ["lienar", "linear", "layers[0]"]),
                 ("option", {"model.layers": [{"type": "linear", "outt": 3}]}, ["outt", "out", "layers[0]"]),
                 ("model", {"model": None}, ["model"]),

@@ -13,8 +13,10 @@ ARCHIVE = os.path.join(os.environ["TEST_SRCDIR"], os.environ["TEST_WORKSPACE"], 
 # Debian 12 has glibc 2.36 and GCC 12; the archive must not ask for newer ones.
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"}
 NEWEST = {"GCC": (12,), "GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
+PLUGINS = ["attention", "conv", "generic", "host", "models", "norm", "recurrent", "standard", "structure"]
 EXPECTED = [
     "bin/netcl-app",
+    "include/netcl/netcl_initialisers.hpp",
     "include/netcl/netcl_plugin.h",
     "include/netcl/netcl_plugin.hpp",
     "plugins/generic/plugin.json",
@@ -77,7 +79,7 @@ class Dist(unittest.TestCase):
             self.assertEqual(stream.read(10)[3:8], b"\0\0\0\0\0", "a name or time in gzip's header")
 
     def test_needed_libraries(self):
-        self.assertEqual(len(self.programs), 4)
+        self.assertEqual(len(self.programs), 1 + len(PLUGINS))
         for name in self.programs:
             section = self.read_elf("-dW", name)
             allowed = set(SYSTEM_LIBRARIES)
@@ -99,7 +101,7 @@ class Dist(unittest.TestCase):
         devices = self.run_app("devices", "--json")["devices"]
         self.assertTrue(any(device["type"] == "cpu" for device in devices), devices)
         plugins = self.run_app("plugins", "list", "--json")["plugins"]
-        self.assertEqual(sorted(p["id"] for p in plugins), ["generic", "host", "standard"])
+        self.assertEqual(sorted(p["id"] for p in plugins), PLUGINS)
         for plugin in plugins:
             self.assertEqual(plugin["state"], "serving", plugin)
             self.assertTrue(os.path.realpath(plugin["path"]).startswith(os.path.realpath(self.prefix)), plugin)

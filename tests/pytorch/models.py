@@ -16,6 +16,9 @@ from safetensors.numpy import save_file
 from torch import nn
 
 STEPS = 10
+# At these small sizes the deeper ResNets are chaotic: PyTorch's own losses in single and double precision
+# differ by 10 % after ten steps. Two steps check the forward part and the gradients.
+STEPS_OF_DEEP = 2
 
 
 class Lenet5(nn.Module):
@@ -155,7 +158,7 @@ def optimizer_of(config, parameters):
     return {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}[kind](parameters, **config)
 
 
-def make(directory, name, model, layer, x, labels, optimizer):
+def make(directory, name, model, layer, x, labels, optimizer, steps=STEPS):
     prefix = "layers.0."
     state = {prefix + k: v.detach().numpy().astype(numpy.float32)
              for k, v in model.state_dict().items() if not k.endswith("num_batches_tracked")}
@@ -174,7 +177,7 @@ def make(directory, name, model, layer, x, labels, optimizer):
     step = optimizer_of(optimizer, model.parameters())
     losses = []
     model.train()
-    for _ in range(STEPS):
+    for _ in range(steps):
         step.zero_grad()
         loss = loss_of()
         loss.backward()
@@ -209,10 +212,11 @@ def main():
                     images(12, 3, 16, 16), classes(12, 7), sgd))
     out.append(make(directory, "resnet34_imagenet", ResNet(5, 4, "imagenet", [3, 4, 6, 3], False),
                     {"type": "resnet34", "classes": 5, "width": 4}, images(6, 3, 48, 48),
-                    classes(6, 5), sgd))
+                    classes(6, 5), {"type": "sgd", "lr": 1e-3}, STEPS_OF_DEEP))
     out.append(make(directory, "resnet50", ResNet(5, 4, "cifar", [3, 4, 6, 3], True),
                     {"type": "resnet50", "classes": 5, "width": 4, "stem": "cifar"},
-                    images(8, 3, 16, 16), classes(8, 5), {"type": "sgd", "lr": 0.005}))
+                    images(8, 3, 16, 16), classes(8, 5), {"type": "sgd", "lr": 1e-4},
+                    STEPS_OF_DEEP))
     out.append(make(directory, "vit_tiny", Vit(6, 4, 24, 3, 3, (3, 16, 16)),
                     {"type": "vit_tiny", "classes": 6, "patch": 4, "features": 24, "depth": 3,
                      "heads": 3}, images(10, 3, 16, 16), classes(10, 6), adamw))

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/abi/netcl_initialisers.hpp"
 #include "core/abi/netcl_plugin.hpp"
-#include "plugins/layers/initialisers.h"
 
 namespace {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "core/abi/netcl_initialisers.hpp"
 #include "core/abi/netcl_plugin.hpp"
 #include "plugins/layers/conv/geometry.h"
 #include "plugins/layers/conv/pool.h"
-#include "plugins/layers/initialisers.h"
 
 namespace netcl {
 namespace conv {

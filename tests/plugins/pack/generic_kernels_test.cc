@@ -308,7 +308,9 @@ TEST(GenericKernels, CrossEntropyAndGradient) {
     key.in({kN, classes}).in({kN}, NETCL_I32).out({kN}).out({kN});
     back.in({kN, classes}).in({kN}, NETCL_I32).in({kN}).out({kN, classes});
     key.integer("ignore_index", -100).integer("N", kN).integer("C", classes);
+    key.number("label_smoothing", 0).integer("has_weights", 0);
     back.integer("ignore_index", -100).integer("N", kN).integer("C", classes);
+    back.number("label_smoothing", 0).integer("has_weights", 0);
     check(key, {to_bytes(x), to_bytes(labels)}, loss, 1e-5, "cross_entropy");
     check(back, {to_bytes(x), to_bytes(labels), to_bytes(dloss)}, grad, 1e-5, "cross_entropy_grad");
     for (const std::string& variant : g_runner->variants(key)) {

@@ -1,7 +1,7 @@
 // Initial values of weights by name, for layers with a weight: the keys "init", "init_scale" and
 // "bias_init", and what they mean. Defaults are PyTorch's for each layer.
-#ifndef NETCL_PLUGINS_LAYERS_INITIALISERS_H_
-#define NETCL_PLUGINS_LAYERS_INITIALISERS_H_
+#ifndef NETCL_CORE_ABI_NETCL_INITIALISERS_HPP_
+#define NETCL_CORE_ABI_NETCL_INITIALISERS_HPP_
 
 #include <cmath>
 #include <string>
@@ -76,4 +76,4 @@ inline Value declare(const Trace& t, std::string_view name, const std::vector<in
 }  // namespace plugin
 }  // namespace netcl
 
-#endif  // NETCL_PLUGINS_LAYERS_INITIALISERS_H_
+#endif  // NETCL_CORE_ABI_NETCL_INITIALISERS_HPP_
