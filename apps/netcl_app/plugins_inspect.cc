@@ -1,6 +1,7 @@
 // netcl-app plugins inspect ID: one plugin's manifest, its state, the devices it serves and the
 // keys of its layers.
 #include <iostream>
+#include <variant>
 
 #include "apps/netcl_app/options.h"
 #include "apps/netcl_app/plugins_commands.h"
@@ -32,8 +33,19 @@ const char* kind_name(uint32_t kind) {
   }
 }
 
+Json default_json(const LayerAttr& attr) {
+  const Attrs::Item& item = *attr.def;
+  if (const auto* integer = std::get_if<int64_t>(&item))
+    return attr.kind == NETCL_ATTR_BOOL ? Json(*integer != 0) : Json(*integer);
+  if (const auto* number = std::get_if<double>(&item)) return *number;
+  if (const auto* text = std::get_if<std::string>(&item)) return *text;
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&item)) return *list;
+  return std::get<Shape>(item).dims();
+}
+
 Json layer_json(const LayerType& type) {
   Json out = {{"type", type.name()},
+              {"doc", type.doc()},
               {"inputs", type.n_in()},
               {"outputs", type.n_out()},
               {"keys", Json::array()}};
@@ -42,6 +54,7 @@ Json layer_json(const LayerType& type) {
                 {"kind", kind_name(attr.kind)},
                 {"required", attr.required},
                 {"doc", attr.doc}};
+    if (!attr.required && attr.def) key["default"] = default_json(attr);
     if (attr.min != 0 || attr.max != 0) key["range"] = {attr.min, attr.max};
     if (!attr.choices.empty()) key["choices"] = attr.choices;
     out["keys"].push_back(key);

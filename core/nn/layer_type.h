@@ -40,6 +40,7 @@ class LayerType {
  public:
   virtual ~LayerType() = default;
   virtual const std::string& name() const = 0;
+  virtual std::string doc() const { return {}; }  // a line that says what it does
   virtual const std::vector<LayerAttr>& attrs() const = 0;
   virtual size_t n_in() const = 0;
   virtual size_t n_out() const = 0;

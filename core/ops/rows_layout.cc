@@ -34,6 +34,8 @@ OpRow strided_row(const std::string& name, const AttrRule& attr, const StrideRul
 
 OpRow broadcast_row() {
   OpRow row = strided_row("broadcast_to", {"shape", std::nullopt}, broadcast_strides);
+  row.doc = {"x repeated along the axes of size 1 and along new leading axes",
+             "dx = the sum of dy over those axes", ""};
   row.infer = [](const OpCall& call) -> std::vector<TensorDesc> {
     const Shape& to = call.attrs.shape("shape");
     const Shape& from = call.in[0].shape;
@@ -92,6 +94,7 @@ std::vector<int64_t> permute_strides(const OpCall& call, const Shape& out, size_
 
 OpRow permute_row() {
   OpRow row = strided_row("permute", {"axes", std::nullopt}, permute_strides);
+  row.doc = {"axis d of y is axis axes[d] of x", "dx = permute(dy) by the inverse order", ""};
   row.infer = [](const OpCall& call) -> std::vector<TensorDesc> {
     std::vector<int64_t> dims;
     for (const int64_t axis : permutation(call)) {
@@ -154,6 +157,7 @@ Count count_of(const Shape& shape) {
 OpRow reshape_row() {
   OpRow row;
   row.name = "reshape";
+  row.doc = {"the same elements in the same order under another shape", "dx = reshape(dy)", ""};
   row.attrs = {{"shape", std::nullopt}};
   row.view = true;
   row.aliases = {0};
@@ -185,6 +189,7 @@ OpRow reshape_row() {
 OpRow full_row() {
   OpRow row;
   row.name = "full";
+  row.doc = {"y = value everywhere", "", ""};
   row.min_in = row.max_in = 0;
   row.attrs = {{"shape", std::nullopt}, {"value", 0.0}, {"dtype", std::string("f32")}};
   row.infer = [](const OpCall& call) -> std::vector<TensorDesc> {

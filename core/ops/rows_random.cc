@@ -76,6 +76,12 @@ std::vector<OpCase> dropout_cases() {
 void add_random_rows(std::vector<OpRow>& rows) {
   OpRow row;
   row.name = "dropout";
+  row.doc = {
+      "y = x / (1 - p) where u >= p, else 0; u uniform in [0, 1), of seed, step, stream and "
+      "the element's place in the global batch",
+      "dx = dropout(dy, state): the same elements",
+      "Srivastava et al., Dropout, JMLR 2014; Salmon et al., Parallel random numbers: as easy "
+      "as 1, 2, 3, 2011 (Philox)"};
   row.min_in = row.max_in = 2;
   row.half_storage = true;
   row.attrs = {{"p", 0.5}, {"stream", int64_t{0}}};

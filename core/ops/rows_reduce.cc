@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/ops/checks.h"
@@ -43,10 +44,11 @@ DType reduced_type(const OpCall& call) {
   return is_float(in) || in == DType::kI64 ? in : DType::kI32;
 }
 
-OpRow reduce_row(const std::string& name, Line line,
+OpRow reduce_row(const std::string& name, OpDoc doc, Line line,
                  std::function<Grads(const GradCall&)> gradient) {
   OpRow row;
   row.name = name;
+  row.doc = std::move(doc);
   row.attrs = {{"axes", std::vector<int64_t>{}}, {"keep", int64_t{0}}};
   row.half_storage = true;
   row.infer = [name](const OpCall& call) {
@@ -190,7 +192,9 @@ double line_argmax(const double* x, size_t count, size_t step, const Attrs&) {
 }
 
 OpRow var_row() {
-  OpRow row = reduce_row("var", line_var, [](const GradCall& c) -> Grads {
+  const OpDoc doc = {"y = sum (x - mean(x))^2 / (n - correction), n elements along the axes",
+                     "dx = 2 dy (x - mean(x)) / (n - correction)", ""};
+  OpRow row = reduce_row("var", doc, line_var, [](const GradCall& c) -> Grads {
     Recorder& r = c.recorder;
     const Shape shape = c.in_desc(0).shape;
     const Attrs kept{{"axes", axes_of(c.node.attrs, shape)}, {"keep", int64_t{1}}};
@@ -212,7 +216,9 @@ OpRow var_row() {
 }
 
 OpRow argmax_row() {
-  OpRow row = reduce_row("argmax", line_argmax, nullptr);
+  const OpDoc doc = {"place of the maximum along the axis; the first of equal ones, or of NaNs", "",
+                     ""};
+  OpRow row = reduce_row("argmax", doc, line_argmax, nullptr);
   row.attrs = {{"axis", int64_t{-1}}, {"keep", int64_t{0}}};
   row.infer = [](const OpCall& call) { return infer_reduce(call, DType::kI32); };
   const std::vector<std::pair<Shape, int64_t>> shapes = {
@@ -238,8 +244,9 @@ OpRow argmax_row() {
 }  // namespace
 
 void add_reduce_rows(std::vector<OpRow>& rows) {
-  OpRow sum = reduce_row("sum", line_sum,
-                         [](const GradCall& c) -> Grads { return {stretched(c, dy0(c))}; });
+  OpRow sum =
+      reduce_row("sum", {"y = sum of x along the axes; 0 of nothing", "dx = dy", ""}, line_sum,
+                 [](const GradCall& c) -> Grads { return {stretched(c, dy0(c))}; });
   sum.cases = reduce_cases();
   for (const int64_t axis : {0, 1}) {  // a sum of nothing is 0
     OpCase c;
@@ -250,18 +257,23 @@ void add_reduce_rows(std::vector<OpRow>& rows) {
   add_integer_cases(&sum.cases, "axes");
   rows.push_back(std::move(sum));
 
-  OpRow mean = reduce_row("mean", line_mean, [](const GradCall& c) -> Grads {
-    return {stretched(c, divided_by_count(c, dy0(c), 0))};
-  });
+  OpRow mean = reduce_row(
+      "mean", {"y = sum of x along the axes / n", "dx = dy / n", ""}, line_mean,
+      [](const GradCall& c) -> Grads { return {stretched(c, divided_by_count(c, dy0(c), 0))}; });
   mean.cases = reduce_cases();
   rows.push_back(std::move(mean));
 
   const std::string note = "ties, where the slope jumps, are points that random values miss";
-  OpRow max_row = reduce_row("max_reduce", line_max, extreme_gradient);
+  const std::string shares = "dx = dy / (number of x equal to y) where x = y, else 0";
+  OpRow max_row =
+      reduce_row("max_reduce", {"y = maximum of x along the axes; NaN if one is", shares, ""},
+                 line_max, extreme_gradient);
   max_row.cases = reduce_cases(note);
   add_integer_cases(&max_row.cases, "axes");
   rows.push_back(std::move(max_row));
-  OpRow min_row = reduce_row("min_reduce", line_min, extreme_gradient);
+  OpRow min_row =
+      reduce_row("min_reduce", {"y = minimum of x along the axes; NaN if one is", shares, ""},
+                 line_min, extreme_gradient);
   min_row.cases = reduce_cases(note);
   add_integer_cases(&min_row.cases, "axes");
   rows.push_back(std::move(min_row));

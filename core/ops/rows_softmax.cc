@@ -1,6 +1,7 @@
 // Rows of softmax, log_softmax and their backward ops.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/ops/checks.h"
@@ -67,9 +68,10 @@ void log_softmax_grad_line(const double* dy, const double* y, double* dx, size_t
   for (size_t i = 0; i < count; ++i) dx[i * step] = dy[i * step] - std::exp(y[i * step]) * sum;
 }
 
-OpRow softmax_row(const std::string& name, size_t num_in, Line line) {
+OpRow softmax_row(const std::string& name, size_t num_in, Line line, OpDoc doc) {
   OpRow row;
   row.name = name;
+  row.doc = std::move(doc);
   row.half_storage = true;
   row.autocast = Autocast::kFull;
   row.min_in = row.max_in = num_in;
@@ -111,10 +113,16 @@ OpRow softmax_row(const std::string& name, size_t num_in, Line line) {
 }  // namespace
 
 void add_softmax_rows(std::vector<OpRow>& rows) {
-  rows.push_back(softmax_row("softmax", 1, softmax_line));
-  rows.push_back(softmax_row("log_softmax", 1, log_softmax_line));
-  rows.push_back(softmax_row("softmax_grad", 2, softmax_grad_line));
-  rows.push_back(softmax_row("log_softmax_grad", 2, log_softmax_grad_line));
+  rows.push_back(softmax_row("softmax", 1, softmax_line,
+                             {"y = exp(x - max(x)) / sum exp(x - max(x)) along the axis",
+                              "dx = softmax_grad(dy, y)", ""}));
+  rows.push_back(softmax_row("log_softmax", 1, log_softmax_line,
+                             {"y = x - max(x) - log sum exp(x - max(x)) along the axis",
+                              "dx = log_softmax_grad(dy, y)", ""}));
+  rows.push_back(softmax_row("softmax_grad", 2, softmax_grad_line,
+                             {"dx = y (dy - sum(dy y)) along the axis", "", ""}));
+  rows.push_back(softmax_row("log_softmax_grad", 2, log_softmax_grad_line,
+                             {"dx = dy - exp(y) sum(dy) along the axis", "", ""}));
 }
 
 }  // namespace netcl

@@ -30,10 +30,15 @@ LayerAttr copy_attr(const netcl_attr_spec& spec) {
 class PluginLayerType : public LayerType {
  public:
   PluginLayerType(const LoadedPlugin& plugin, const netcl_layer_type& type)
-      : plugin_(plugin), name_(text(type.name)), n_in_(type.n_in), n_out_(type.n_out) {
+      : plugin_(plugin),
+        name_(text(type.name)),
+        doc_(text(type.doc)),
+        n_in_(type.n_in),
+        n_out_(type.n_out) {
     for (uint32_t i = 0; i < type.n_attrs; ++i) attrs_.push_back(copy_attr(type.attrs[i]));
   }
   const std::string& name() const override { return name_; }
+  std::string doc() const override { return doc_; }
   const std::vector<LayerAttr>& attrs() const override { return attrs_; }
   size_t n_in() const override { return n_in_; }
   size_t n_out() const override { return n_out_; }
@@ -67,7 +72,7 @@ class PluginLayerType : public LayerType {
 
  private:
   const LoadedPlugin& plugin_;
-  std::string name_;
+  std::string name_, doc_;
   size_t n_in_, n_out_;
   std::vector<LayerAttr> attrs_;
 };

@@ -26,7 +26,9 @@ EXPECTED = [
     "share/netcl/examples/LICENSE",
     "share/netcl/examples/README.md",
     "share/netcl/examples/data/digits.csv.gz",
+    "share/netcl/examples/data/friedman1.csv.gz",
     "share/netcl/examples/digits_mlp.json",
+    "share/netcl/examples/text_gpt_mini.json",
 ]
 
 

@@ -1,8 +1,9 @@
-// Prints the pages of kernels/README.md on the op table, one a family: what each op means, its gradient
-// rule, the variants that the generic set has for it, and how it is tested. Formulas and sources come
-// from the rows' OpDoc; a gradient without words is printed as the rule records it.
+// Prints the pages of kernels/README.md on the op table, one a family: what each op means, its
+// gradient rule, the variants that the generic set has for it, and how it is tested. Formulas and
+// sources come from the rows' OpDoc; a gradient without words is printed as the rule records it.
 //
 // Usage: op_pages VARIANTS.json...
+#include <cctype>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <variant>
 
 #include "core/graph/graph.h"
 #include "core/ops/case_inputs.h"
@@ -63,6 +65,7 @@ class RulePrinter {
     }
     const std::vector<ValueId> out = graph_.apply(row_.name, in, c.attrs);
     const Node node = graph_.nodes().back();
+    own_ = node.attrs;
     std::vector<std::optional<ValueId>> dy;
     for (size_t k = 0; k < out.size(); ++k) {
       const std::string number = out.size() == 1 ? "" : std::to_string(k);
@@ -104,15 +107,40 @@ class RulePrinter {
     const auto [index, output] = made_.at(value);
     const Node& node = graph_.nodes()[index];
     if (node.op->view) return text(node.in[0]);
+    if (node.op->name == "full") return number(node.attrs.number("value"));
     std::vector<std::string> in;
     for (const ValueId v : node.in) in.push_back(text(v));
+    for (const std::string& attr : attributes(node)) in.push_back(attr);
     std::string out = node.op->name + "(" + join(in, ", ") + ")";
     if (node.out.size() > 1) out += "." + std::to_string(output);
     return out;
   }
 
+  static std::string number(double value) {
+    std::ostringstream out;
+    out << value;
+    return out.str();
+  }
+
+  // What is not the default: "factor=-0.5", or only "factor" if it is the op's own. Shapes and axes
+  // belong to the case at hand.
+  std::vector<std::string> attributes(const Node& node) const {
+    std::vector<std::string> out;
+    for (const auto& [key, item] : node.attrs.items()) {
+      const auto* real = std::get_if<double>(&item);
+      const auto* text = std::get_if<std::string>(&item);
+      bool usual = real == nullptr && text == nullptr, own = false;
+      for (const AttrRule& rule : node.op->attrs) usual |= rule.key == key && rule.def == item;
+      for (const auto& [name, value] : own_.items()) own |= name == key && value == item;
+      if (usual) continue;
+      out.push_back(own ? key : key + "=" + (real != nullptr ? number(*real) : *text));
+    }
+    return out;
+  }
+
   const OpRow& row_;
   Graph graph_;
+  Attrs own_;  // of the op whose rule this is
   std::map<ValueId, std::string> names_;
   std::map<ValueId, std::pair<size_t, size_t>> made_;  // node and output
 };
@@ -130,7 +158,17 @@ std::string cell(std::string text) {
 std::string formula(const OpRow& row) {
   if (!row.doc.formula.empty()) return row.doc.formula;
   if (row.view) return "the input under another shape";
-  return "`" + row.expression + "`";
+  std::string out = row.expression;
+  for (size_t i = 0; i < row.attrs.size(); ++i) {
+    const std::string place = "p" + std::to_string(i);
+    size_t at = 0;
+    while ((at = out.find(place, at)) != std::string::npos) {
+      const bool part = at > 0 && (std::isalnum(static_cast<unsigned char>(out[at - 1])) != 0);
+      if (!part) out.replace(at, place.size(), row.attrs[i].key);
+      at += 1;
+    }
+  }
+  return "`" + out + "`";
 }
 
 std::string types(const OpRow& row) {
@@ -140,6 +178,7 @@ std::string types(const OpRow& row) {
       for (const TensorDesc& d : c.in) names.insert(dtype_name(d.dtype));
     }
   }
+  if (names.empty()) return "as its `dtype` says";
   return join({names.begin(), names.end()}, " ");
 }
 
@@ -159,15 +198,15 @@ void print_page(const std::string& page,
     if (row.page != page) continue;
     auto found = variants.find(row.name);
     if (found == variants.end()) found = variants.find("family " + row.family);
-    const std::string kernels = row.view         ? "a view"
-                                : row.collective ? "the group's transport"
+    const std::string kernels = row.view                  ? "a view"
+                                : row.collective          ? "the group's transport"
                                 : found == variants.end() ? "none"
                                                           : join(found->second, " ");
     const std::string gradient =
         row.doc.gradient.empty() ? RulePrinter(row).str() : row.doc.gradient;
     std::printf("| `%s` | %s | %s | %s | %zu: %s | %s |\n", row.name.c_str(),
-                cell(formula(row)).c_str(), cell(gradient).c_str(), kernels.c_str(),
-                num_cases(row), types(row).c_str(), cell(row.doc.source).c_str());
+                cell(formula(row)).c_str(), cell(gradient).c_str(), kernels.c_str(), num_cases(row),
+                types(row).c_str(), cell(row.doc.source).c_str());
   }
 }
 
@@ -179,10 +218,11 @@ int main_of(int argc, char** argv) {
     cases += num_cases(row);
     if (pages.empty() || pages.back() != row.page) pages.push_back(row.page);
   }
-  std::printf("%zu ops, %zu cases over their data types. Every case is checked against the double-"
-              "precision reference in the row on every variant, and gradients against central "
-              "differences in double precision.\n",
-              op_table().size(), cases);
+  std::printf(
+      "%zu ops, %zu cases over their data types. Every case is checked against the double-"
+      "precision reference in the row on every variant, and gradients against central "
+      "differences in double precision.\n",
+      op_table().size(), cases);
   for (const std::string& page : pages) print_page(page, variants);
   return 0;
 }
