@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/abi/netcl_plugin.hpp"
+#include "netcl_plugin.hpp"
 
 namespace netcl {
 namespace plugin {
