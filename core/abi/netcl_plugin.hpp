@@ -312,6 +312,16 @@ namespace plugin __attribute__((visibility("hidden"))) {
   // ---- layers
   // ---------------------------------------------------------------------------------------
 
+  // "[B,8,4]", for messages: -k is shown as k times the batch.
+  inline std::string shape_text(const std::vector<int64_t>& shape) {
+    std::string out = "[";
+    for (const int64_t d : shape) {
+      if (out.size() > 1) out += ',';
+      out += d >= 0 ? std::to_string(d) : (d == -1 ? "" : std::to_string(-d)) + "B";
+    }
+    return out + "]";
+  }
+
   // A value inside a graph, as a layer sees it.
   struct Value {
     netcl_value id = 0;

@@ -3,22 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include "core/base/error.h"
+#include "tests/data/data_files.h"
 
 namespace netcl::app {
 namespace {
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::kData) << e.message();
-    return e.message();
-  }
-  return "(no error)";
-}
 
 using Labels = std::vector<int32_t>;
 using Floats = std::vector<float>;

@@ -2,42 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 
 #include "apps/netcl_app/formats/cifar.h"
 #include "apps/netcl_app/formats/csv.h"
 #include "apps/netcl_app/formats/load.h"
 #include "apps/netcl_app/formats/synthetic.h"
 #include "apps/netcl_app/formats/text.h"
-#include "core/base/error.h"
+#include "tests/data/data_files.h"
 
 namespace netcl::app {
 namespace {
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::kData) << e.message();
-    return e.message();
-  }
-  return "(no error)";
-}
-
-class TempFile {
- public:
-  TempFile(const std::string& name, const std::string& text)
-      : path_(testing::TempDir() + "/netcl_formats_" + name) {
-    std::ofstream(path_, std::ios::binary) << text;
-  }
-  ~TempFile() { std::filesystem::remove(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 TEST(Cifar, RecordsOfBothKinds) {
   std::string ten = std::string(1, '\x07') + std::string(3072, '\x01') + std::string(1, '\x02') +

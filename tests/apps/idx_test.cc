@@ -6,23 +6,12 @@
 
 #include <filesystem>
 #include <fstream>
-#include <functional>
 
 #include "apps/netcl_app/formats/gzip.h"
-#include "core/base/error.h"
+#include "tests/data/data_files.h"
 
 namespace netcl::app {
 namespace {
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::kData) << e.message();
-    return e.message();
-  }
-  return "(no error)";
-}
 
 std::string bytes(const std::vector<int>& values) {
   std::string out;

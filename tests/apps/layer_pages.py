@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 MARK = "<!-- layer pages -->\n"
+INITIAL = ("init", "init_scale", "bias_init")
 
 
 def run(app, *arguments):
@@ -32,17 +33,24 @@ def limits(key):
 
 
 def default(key):
-    if key["required"]:
-        return "required"
     value = key.get("default")
+    if key["required"]:
+        return "; required"
     if value is None or value == []:
-        return "none"
-    return "`%s`" % json.dumps(value)
+        return ""
+    return "; `%s`" % ("%g" % value if isinstance(value, float) else json.dumps(value))
 
 
 def key_text(key):
     words = " ".join("`%s`" % choice for choice in key["choices"]) if "choices" in key else key["kind"]
-    return "`%s` (%s%s; %s): %s" % (key["key"], words, limits(key), default(key), key["doc"])
+    return "`%s` (%s%s%s): %s" % (key["key"], words, limits(key), default(key), key["doc"])
+
+
+def keys_text(keys):
+    """The keys of initial values are the same for all layers: the manual explains them once."""
+    initial = ["`%s`" % key["key"] for key in keys if key["key"] in INITIAL]
+    texts = [key_text(key) for key in keys if key["key"] not in INITIAL]
+    return "<br>".join(texts + (["%s: initial values" % ", ".join(initial)] if initial else []))
 
 
 def pages(app):
@@ -54,7 +62,7 @@ def pages(app):
         out.append("\n### %s (plugin `%s`)\n" % (plugin["name"], plugin["id"]))
         out.append("| type | computes | keys (kind; default) |\n| --- | --- | --- |\n")
         for layer in plugin["layers"]:
-            keys = "<br>".join(key_text(key) for key in layer["keys"])
+            keys = keys_text(layer["keys"])
             cells = (layer["doc"].replace("|", "\\|"), keys.replace("|", "\\|"))
             out.append("| `%s` | %s | %s |\n" % ((layer["type"],) + cells))
     return "".join(out)

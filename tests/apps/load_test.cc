@@ -4,38 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <set>
 
-#include "core/base/error.h"
+#include "tests/data/data_files.h"
 
 namespace netcl::app {
 namespace {
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::kData) << e.message();
-    return e.message();
-  }
-  return "(no error)";
-}
-
-class TempFile {
- public:
-  TempFile(const std::string& name, const std::string& text)
-      : path_(testing::TempDir() + "/netcl_load_" + name) {
-    std::ofstream(path_, std::ios::binary) << text;
-  }
-  ~TempFile() { std::filesystem::remove(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 DataConfig digits(uint64_t seed) {
   DataConfig config;

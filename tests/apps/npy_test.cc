@@ -5,23 +5,12 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "apps/netcl_app/formats/zip.h"
-#include "core/base/error.h"
+#include "tests/data/data_files.h"
 
 namespace netcl::app {
 namespace {
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::kData) << e.message();
-    return e.message();
-  }
-  return "(no error)";
-}
 
 std::string npy(const std::string& header, const std::string& data, char version = 1) {
   std::string out = "\x93NUMPY";

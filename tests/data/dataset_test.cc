@@ -6,22 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <functional>
-
-#include "core/base/error.h"
+#include "tests/data/data_files.h"
 
 namespace netcl {
 namespace {
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::kData) << e.message();
-    return e.message();
-  }
-  return "(no error)";
-}
 
 const std::vector<uint8_t> kPixels = {0, 16, 255, 4, 5, 6};
 const std::vector<int32_t> kLabels = {2, 0, 1};

@@ -3,78 +3,27 @@
 // refuses or leaves open: indices out of range, rows without keys, errors of the layers.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/autograd/tape.h"
 #include "core/base/error.h"
-#include "core/nn/tracer.h"
-#include "core/runtime/layer_set.h"
-#include "tests/ops/device_fixture.h"
+#include "tests/pytorch/harness.h"
 
 namespace netcl {
 namespace testing {
 namespace {
 
-using nlohmann::ordered_json;
-
 constexpr double kTolerance = 1e-4;  // relative to the largest element
 
 const ordered_json& reference() {
-  static const ordered_json json = [] {
-    std::ifstream file("tests/pytorch/attention_ops.json");
-    return ordered_json::parse(file);
-  }();
+  static const ordered_json json = read_reference("attention_ops");
   return json;
 }
 
-HostTensor host_tensor(const ordered_json& json) {
-  std::vector<int64_t> dims = json.at("shape").get<std::vector<int64_t>>();
-  HostTensor t{{dtype_named(json.at("dtype").get<std::string>()), Shape(std::move(dims))}, {}};
-  for (const ordered_json& x : json.at("data")) {
-    t.data.push_back(x.is_string() ? -std::numeric_limits<double>::infinity() : x.get<double>());
-  }
-  return t;
-}
-
-Tensor upload(const HostTensor& t) {
-  return Tensor::from_host(shared_device().queue(), t.desc, to_bytes(t).data());
-}
-
-std::vector<double> download(const Tensor& t) {
-  std::vector<uint8_t> bytes(t.desc().size_bytes());
-  t.copy_to_host(bytes.data());
-  return from_bytes(t.desc(), bytes).data;
-}
-
-void expect_near(const Tensor& got, const ordered_json& json, const std::string& what) {
-  SCOPED_TRACE(what);
-  const HostTensor want = host_tensor(json);
-  ASSERT_EQ(got.desc(), want.desc) << got.desc().str() << " against " << want.desc.str();
-  const std::vector<double> values = download(got);
-  double largest = 0;
-  for (const double x : want.data) largest = std::max(largest, std::fabs(x));
-  for (size_t i = 0; i < values.size(); ++i) {
-    ASSERT_NEAR(values[i], want.data[i], kTolerance * std::max(largest, 1e-3)) << "element " << i;
-  }
-}
-
-Attrs attrs_of(const ordered_json& json) {
-  Attrs out;
-  for (const auto& [key, value] : json.items()) {
-    if (value.is_array()) {
-      out.set(key, value.get<std::vector<int64_t>>());
-    } else if (value.is_number_float()) {
-      out.set(key, value.get<double>());
-    } else {
-      out.set(key, value.get<int64_t>());
-    }
-  }
-  return out;
+void expect_near(const Tensor& got, const ordered_json& want, const std::string& what) {
+  expect_near(download(got), want, kTolerance, what);
 }
 
 TEST(AttentionOpsTest, OpsEqualPyTorch) {
@@ -102,60 +51,37 @@ TEST(AttentionOpsTest, OpsEqualPyTorch) {
   }
 }
 
-// A model of one layer on a tape; slots hold what `slots` says.
-class LayerRun {
- public:
-  explicit LayerRun(std::map<std::string, HostTensor> values = {})
-      : tape(shared_device().eager()),
-        layers_(shared_device().plugins()),
-        values_(std::move(values)) {}
-
-  ValueId trace(const ordered_json& config, ValueId x) {
-    Tracer tracer(
-        tape, layers_, declared_,
-        [this](const Slot& slot) {
-          const std::string name = slot.name.substr(std::string("layers.0.").size());
-          const auto given = values_.find(name);
-          const HostTensor value =
-              given != values_.end()
-                  ? given->second
-                  : HostTensor{slot.desc, std::vector<double>(
-                                              static_cast<size_t>(slot.desc.shape.num_elements()))};
-          EXPECT_EQ(slot.desc, value.desc) << name;
-          return slots[name] = tape.watch(upload(value));
-        },
-        [] { return ValueId{0}; }, TraceOptions{false, nullptr});
-    return tracer.sequence(ordered_json::array({config}), "model.layers", x);
-  }
-
-  Tape tape;
-  std::map<std::string, ValueId> slots;
-  const std::vector<Slot>& declared() const { return declared_; }
-
- private:
-  LayerSet layers_;
-  std::map<std::string, HostTensor> values_;
-  std::vector<Slot> declared_;
-};
+// A layer on a tape; slots hold what `values` says, or zeros.
+TracedLayer trace(Tape& tape, const ordered_json& config, ValueId x,
+                  const std::map<std::string, HostTensor>& values = {}) {
+  return TracedLayer(tape, config, x, [&](const std::string& name, const Slot& slot) {
+    const auto given = values.find(name);
+    const auto count = static_cast<size_t>(slot.desc.shape.num_elements());
+    const HostTensor value =
+        given != values.end() ? given->second : HostTensor{slot.desc, std::vector<double>(count)};
+    EXPECT_EQ(slot.desc, value.desc) << name;
+    return tape.watch(upload(value));
+  });
+}
 
 TEST(AttentionOpsTest, LayersEqualPyTorch) {
   for (const ordered_json& c : reference().at("layers")) {
     SCOPED_TRACE(c.at("name").get<std::string>());
     std::map<std::string, HostTensor> slots;
     for (const auto& [name, value] : c.at("slots").items()) slots[name] = host_tensor(value);
-    LayerRun run(slots);
-    const ValueId x = run.tape.watch(upload(host_tensor(c.at("input"))));
-    const ValueId y = run.trace(c.at("config"), x);
-    expect_near(run.tape.tensor(y), c.at("output"), "output");
+    Tape tape(shared_device().eager());
+    const ValueId x = tape.watch(upload(host_tensor(c.at("input"))));
+    const TracedLayer layer = trace(tape, c.at("config"), x, slots);
+    expect_near(tape.tensor(layer.y), c.at("output"), "output");
     std::vector<ValueId> wanted = {x};
-    ASSERT_EQ(run.slots.size(), slots.size());
+    ASSERT_EQ(layer.slots.size(), slots.size());
     std::vector<std::string> names;
-    for (const auto& [name, id] : run.slots) {
+    for (const auto& [name, id] : layer.slots) {
       wanted.push_back(id);
       names.push_back(name);
     }
-    const ValueId seed = run.tape.watch(upload(host_tensor(c.at("seed"))));
-    const auto grads = run.tape.backward(y, wanted, seed);
+    const ValueId seed = tape.watch(upload(host_tensor(c.at("seed"))));
+    const auto grads = tape.backward(layer.y, wanted, seed);
     if (!c.at("input_gradient").is_null()) {
       expect_near(*grads[0], c.at("input_gradient"), "gradient of the input");
     }
@@ -175,16 +101,16 @@ TEST(AttentionOpsTest, ARowWithoutKeysGivesZero) {
   for (int i = 0; i < 3; ++i) in.push_back(tape.watch(upload(x)));
   in.push_back(tape.watch(upload(mask)));
   const auto y = tape.apply("scaled_dot_product_attention", in, {});
-  const std::vector<double> out = download(tape.tensor(y[0]));
+  const std::vector<double> out = download(tape.tensor(y[0])).data;
   EXPECT_GT(out[0], 1);
   EXPECT_EQ(out[2], 0);
   EXPECT_EQ(out[3], 0);
-  EXPECT_EQ(download(tape.tensor(y[1]))[1], 0);
+  EXPECT_EQ(download(tape.tensor(y[1])).data[1], 0);
   const auto grads = tape.backward(y[0], {in[0], in[1], in[2]});
   for (const auto& grad : grads) {
-    for (const double g : download(*grad)) EXPECT_TRUE(std::isfinite(g));
+    for (const double g : download(*grad).data) EXPECT_TRUE(std::isfinite(g));
   }
-  EXPECT_EQ(download(*grads[0])[2], 0);
+  EXPECT_EQ(download(*grads[0]).data[2], 0);
 }
 
 TEST(AttentionOpsTest, NotANumberPassesThroughAttention) {
@@ -192,7 +118,7 @@ TEST(AttentionOpsTest, NotANumberPassesThroughAttention) {
   const HostTensor bad{{DType::kF32, {1, 1, 1, 2}}, {std::nan(""), 2}};
   const ValueId x = tape.watch(upload(bad));
   const auto y = tape.apply("scaled_dot_product_attention", {x, x, x}, {});
-  EXPECT_TRUE(std::isnan(download(tape.tensor(y[0]))[1]));
+  EXPECT_TRUE(std::isnan(download(tape.tensor(y[0])).data[1]));
 }
 
 TEST(AttentionOpsTest, IndicesOutOfRangeAreSeen) {
@@ -201,7 +127,7 @@ TEST(AttentionOpsTest, IndicesOutOfRangeAreSeen) {
   const ValueId table = tape.watch(upload({{DType::kF32, {3, 1}}, {5, 6, 7}}));
   const auto is_nan = [&](ValueId y) {
     std::vector<bool> out;
-    for (const double v : download(tape.tensor(y))) out.push_back(std::isnan(v));
+    for (const double v : download(tape.tensor(y)).data) out.push_back(std::isnan(v));
     return out;
   };
   const std::vector<bool> wanted = {true, false, false, true};
@@ -213,15 +139,15 @@ TEST(AttentionOpsTest, IndicesOutOfRangeAreSeen) {
   EXPECT_EQ(is_nan(tape.call("one_hot", {index}, {{"classes", int64_t{3}}})),
             (std::vector<bool>{true, true, true, false, false, false, false, false, false, true,
                                true, true}));
-  EXPECT_EQ(download(*tape.backward(y, {table})[0]), (std::vector<double>{1, 0, 1}));
+  EXPECT_EQ(download(*tape.backward(y, {table})[0]).data, (std::vector<double>{1, 0, 1}));
 }
 
 TEST(AttentionOpsTest, InitialValuesArePyTorchs) {
-  LayerRun run;
-  const ValueId x = run.tape.watch(upload({{DType::kF32, {1, 2, 8}}, std::vector<double>(16)}));
-  run.trace({{"type", "multihead_attention"}, {"heads", 2}}, x);
+  Tape tape(shared_device().eager());
+  const ValueId x = tape.watch(upload({{DType::kF32, {1, 2, 8}}, std::vector<double>(16)}));
+  const TracedLayer layer = trace(tape, {{"type", "multihead_attention"}, {"heads", 2}}, x);
   std::map<std::string, Slot> slots;
-  for (const Slot& slot : run.declared()) slots[slot.name] = slot;
+  for (const Slot& slot : layer.declared) slots[slot.name] = slot;
   const Slot& in = slots.at("layers.0.in_proj_weight");
   EXPECT_EQ(in.init, NETCL_INIT_UNIFORM);
   EXPECT_NEAR(in.b, std::sqrt(6.0 / 32), 1e-12);
@@ -231,9 +157,9 @@ TEST(AttentionOpsTest, InitialValuesArePyTorchs) {
 }
 
 std::string error_of(const ordered_json& config, const HostTensor& input) {
-  LayerRun run;
+  Tape tape(shared_device().eager());
   try {
-    run.trace(config, run.tape.watch(upload(input)));
+    trace(tape, config, tape.watch(upload(input)));
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::kUsage);
     return e.message();

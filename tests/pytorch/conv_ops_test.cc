@@ -2,80 +2,45 @@
 // and gradients (conv_ops.json, made by conv_ops.py); and what they say of models that do not fit.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
-
 #include "core/autograd/backward.h"
 #include "core/autograd/tape.h"
 #include "core/base/error.h"
 #include "core/graph/graph.h"
-#include "core/nn/tracer.h"
-#include "core/runtime/layer_set.h"
-#include "tests/ops/device_fixture.h"
+#include "tests/pytorch/harness.h"
 
 namespace netcl {
 namespace testing {
 namespace {
-using nlohmann::ordered_json;
-
 // Sums of up to 36 products in f32 against double; the largest element gives the scale.
 constexpr double kTolerance = 1e-5;
 
-HostTensor tensor_of(const ordered_json& json) {
-  return {{DType::kF32, Shape(json.at("shape").get<std::vector<int64_t>>())},
-          json.at("data").get<std::vector<double>>()};
-}
-
-void expect_close(const Tensor& got, const ordered_json& json, const std::string& what) {
-  const HostTensor want = tensor_of(json);
-  ASSERT_EQ(got.desc().str(), want.desc.str()) << what;
-  std::vector<uint8_t> bytes(got.desc().size_bytes());
-  got.copy_to_host(bytes.data());
-  const HostTensor values = from_bytes(got.desc(), bytes);
-  double scale = 0;
-  for (const double x : want.data) scale = std::max(scale, std::fabs(x));
-  for (size_t i = 0; i < want.data.size(); ++i)
-    ASSERT_NEAR(values.data[i], want.data[i], kTolerance * scale) << what << " [" << i << "]";
-}
-
-void check_case(const ordered_json& c, LayerSet& layers) {
-  DeviceFixture& f = shared_device();
-  Tape tape(f.eager());
+void check_case(const ordered_json& c) {
+  Tape tape(shared_device().eager());
   const auto watch = [&](const ordered_json& json) {
-    const HostTensor t = tensor_of(json);
-    return tape.watch(Tensor::from_host(f.queue(), t.desc, to_bytes(t).data()));
+    return tape.watch(upload(host_tensor(json)));
   };
-  std::vector<Slot> slots;
-  std::map<std::string, ValueId> values;
-  std::vector<ValueId> wanted = {watch(c.at("x"))};
-  for (const auto& slot : c.at("slots").items()) {
-    values["layers.0." + slot.key()] = watch(slot.value());
-    wanted.push_back(values["layers.0." + slot.key()]);
-  }
-  Tracer tracer(
-      tape, layers, slots, [&](const Slot& slot) { return values.at(slot.name); },
-      []() -> ValueId { fail(ErrorCode::kUsage, "no random state"); }, {});
-  const ValueId y =
-      tracer.sequence(ordered_json::array({c.at("layer")}), "model.layers", wanted[0]);
-  ASSERT_EQ(slots.size(), c.at("slots").size());
-  expect_close(tape.tensor(y), c.at("y"), "y");
-  const auto grads = tape.backward(y, wanted, watch(c.at("dy")));
-  expect_close(grads[0].value(), c.at("dx"), "dx");
+  const ValueId x = watch(c.at("x"));
+  const TracedLayer layer(tape, c.at("layer"), x, [&](const std::string& name, const Slot&) {
+    return watch(c.at("slots").at(name));
+  });
+  ASSERT_EQ(layer.slots.size(), c.at("slots").size());
+  expect_near(download(tape.tensor(layer.y)), c.at("y"), kTolerance, "y");
+  std::vector<ValueId> wanted = {x};
+  for (const auto& grad : c.at("grads").items()) wanted.push_back(layer.slots.at(grad.key()));
+  const auto grads = tape.backward(layer.y, wanted, watch(c.at("dy")));
+  expect_near(download(grads[0].value()), c.at("dx"), kTolerance, "dx");
   size_t i = 1;
   for (const auto& grad : c.at("grads").items())
-    expect_close(grads[i++].value(), grad.value(), "gradient of " + grad.key());
+    expect_near(download(grads[i++].value()), grad.value(), kTolerance,
+                "gradient of " + grad.key());
 }
 
 TEST(ConvOpsTest, EqualPyTorchs) {
-  std::ifstream file("tests/pytorch/conv_ops.json");
-  const ordered_json data = ordered_json::parse(file);
-  LayerSet layers(shared_device().plugins());
+  const ordered_json data = read_reference("conv_ops");
   ASSERT_GE(data.at("cases").size(), 18u);
   for (const ordered_json& c : data.at("cases")) {
     SCOPED_TRACE(c.at("layer").dump());
-    check_case(c, layers);
+    check_case(c);
   }
 }
 

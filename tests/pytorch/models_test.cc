@@ -1,32 +1,24 @@
-// Models by name, trained from stored initial parameters on a stored batch: the losses of ten steps and
-// of the evaluation after them equal those that PyTorch computed in double precision (models.json,
-// made by models.py). The same steps with recomputation give the same bits; in 16 bits the losses stay
-// near.
+// Models by name, trained from stored initial parameters on a stored batch: the losses of ten steps
+// and of the evaluation after them equal those that PyTorch computed in double precision
+// (models.json, made by models.py). The same steps with recomputation give the same bits; in 16
+// bits the losses stay near.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/distributed/replica.h"
 #include "core/nn/safetensors.h"
-#include "core/runtime/layer_set.h"
-#include "tests/ops/device_fixture.h"
+#include "tests/pytorch/harness.h"
 
 namespace netcl {
 namespace testing {
 namespace {
 
-using nlohmann::ordered_json;
-
 const ordered_json& reference() {
-  static const ordered_json json = [] {
-    std::ifstream file("tests/pytorch/models.json");
-    return ordered_json::parse(file).at("models");
-  }();
+  static const ordered_json json = read_reference("models").at("models");
   return json;
 }
 

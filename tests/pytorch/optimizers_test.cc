@@ -3,14 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "apps/netcl_app/optim_config.h"
 #include "core/graph/compiled_graph.h"
 #include "core/nn/update_graph.h"
-#include "tests/ops/device_fixture.h"
+#include "tests/pytorch/harness.h"
 
 namespace netcl {
 namespace testing {
@@ -21,10 +19,7 @@ constexpr double kTolerance = 1e-4;
 constexpr int64_t kSums = 128;  // floats before the gradients, as in training
 
 const Json& reference() {
-  static const Json json = [] {
-    std::ifstream file("tests/pytorch/optimizers.json");
-    return Json::parse(file);
-  }();
+  static const Json json = read_reference("optimizers");
   return json;
 }
 

@@ -15,6 +15,7 @@ using netcl::plugin::attr_int;
 using netcl::plugin::attr_ints;
 using netcl::plugin::AttrSpec;
 using netcl::plugin::Failure;
+using netcl::plugin::shape_text;
 using netcl::plugin::Trace;
 using netcl::plugin::Value;
 
@@ -23,21 +24,11 @@ using Ints = std::vector<int64_t>;
 // Deviation of learned tokens and positions (Radford et al., 2019; Dosovitskiy et al., 2021).
 constexpr double kTokenDeviation = 0.02;
 
-// "[B,8,4]"
-std::string text_of(const Ints& shape) {
-  std::string out = "[";
-  for (const int64_t d : shape) {
-    if (out.size() > 1) out += ',';
-    out += d >= 0 ? std::to_string(d) : d == -1 ? "B" : std::to_string(-d) + "B";
-  }
-  return out + "]";
-}
-
 // The input as [B,T,D]. Errors: NETCL_E_ARG.
 Ints sequence_shape(const Trace& t) {
   const Ints shape = t.shape(t.input(0));
   if (shape.size() != 3 || shape[1] < 0 || shape[2] < 1) {
-    throw Failure(NETCL_E_ARG, "expected sequences [B,T,D], found " + text_of(shape) +
+    throw Failure(NETCL_E_ARG, "expected sequences [B,T,D], found " + shape_text(shape) +
                                    "; embed tokens or reshape first");
   }
   return shape;
@@ -46,7 +37,7 @@ Ints sequence_shape(const Trace& t) {
 void embedding(const Trace& t) {
   const Value tokens = t.input(0);
   if (t.desc(tokens).dtype != NETCL_I32) {
-    throw Failure(NETCL_E_ARG, "expected i32 tokens, found numbers " + text_of(t.shape(tokens)) +
+    throw Failure(NETCL_E_ARG, "expected i32 tokens, found numbers " + shape_text(t.shape(tokens)) +
                                    " of another type; give the data set integers");
   }
   const int64_t vocabulary = t.attrs().integer("vocabulary");
@@ -63,7 +54,7 @@ void position_embedding(const Trace& t) {
   const int64_t given = t.attrs().integer("length");
   const int64_t length = given > 0 ? given : shape[1];
   if (shape[1] > length) {
-    throw Failure(NETCL_E_ARG, "the sequences " + text_of(shape) +
+    throw Failure(NETCL_E_ARG, "the sequences " + shape_text(shape) +
                                    " are longer than the table of " + std::to_string(length) +
                                    " positions; raise \"length\" or cut the sequences");
   }
@@ -106,7 +97,7 @@ void multihead_attention(const Trace& t) {
   const int64_t e = shape[2], heads = t.attrs().integer("heads");
   if (e % heads != 0) {
     throw Failure(NETCL_E_ARG, std::to_string(heads) + " heads do not divide the " +
-                                   std::to_string(e) + " features of " + text_of(shape) +
+                                   std::to_string(e) + " features of " + shape_text(shape) +
                                    "; choose a number of heads that does");
   }
   const Heads h{shape, heads, e / heads};
@@ -153,7 +144,7 @@ void select(const Trace& t) {
   const int64_t given = t.attrs().integer("axis");
   const int64_t axis = given < 0 ? given + rank : given;
   if (axis < 1 || axis >= rank) {
-    throw Failure(NETCL_E_ARG, "axis " + std::to_string(given) + " of " + text_of(shape) +
+    throw Failure(NETCL_E_ARG, "axis " + std::to_string(given) + " of " + shape_text(shape) +
                                    (axis == 0 ? " is the batch, which is split over the workers"
                                               : " does not exist") +
                                    "; choose one from 1 to " + std::to_string(rank - 1));
@@ -162,7 +153,7 @@ void select(const Trace& t) {
   const int64_t index = place < 0 ? place + n : place;
   if (index < 0 || index >= n) {
     throw Failure(NETCL_E_ARG, "index " + std::to_string(place) + " lies outside of axis " +
-                                   std::to_string(axis) + " of " + text_of(shape));
+                                   std::to_string(axis) + " of " + shape_text(shape));
   }
   Ints rest = shape;
   rest.erase(rest.begin() + axis);
@@ -173,7 +164,7 @@ void select(const Trace& t) {
 void permute(const Trace& t) {
   const Ints shape = t.shape(t.input(0)), axes = t.attrs().integers("axes");
   if (axes.size() != shape.size() || axes[0] != 0) {
-    throw Failure(NETCL_E_ARG, "axes must name every axis of " + text_of(shape) +
+    throw Failure(NETCL_E_ARG, "axes must name every axis of " + shape_text(shape) +
                                    " once and begin with 0, the batch");
   }
   t.output(0, t.op("permute", {t.input(0)}, {attr_ints("axes", axes)}));

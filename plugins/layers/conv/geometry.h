@@ -1,4 +1,4 @@
-// What convolution and pooling layers share: shapes in messages, inputs checked for their rank, and
+// What convolution and pooling layers share: inputs checked for their rank, and
 // keys that hold one integer or a list. Threads: any (pure functions).
 #ifndef NETCL_PLUGINS_LAYERS_CONV_GEOMETRY_H_
 #define NETCL_PLUGINS_LAYERS_CONV_GEOMETRY_H_
@@ -13,15 +13,6 @@ namespace conv {
 
 using Dims = std::vector<int64_t>;
 
-inline std::string text_of(const Dims& shape) {
-  std::string out;
-  for (const int64_t d : shape) {
-    out += out.empty() ? "[" : ",";
-    out += d >= 0 ? std::to_string(d) : (d == -1 ? "" : std::to_string(-d)) + "B";
-  }
-  return out + "]";
-}
-
 // The shape of input 0, which must be [N,C] and `spatial` dimensions of fixed size.
 inline Dims image_shape(const plugin::Trace& t, size_t spatial) {
   const Dims shape = t.shape(t.input(0));
@@ -30,18 +21,19 @@ inline Dims image_shape(const plugin::Trace& t, size_t spatial) {
     Dims sample(shape.begin() + 1, shape.end());
     sample.insert(sample.begin(), 1);
     throw plugin::Failure(NETCL_E_ARG, std::string("expected an input ") + form + ", found " +
-                                           text_of(shape) +
+                                           plugin::shape_text(shape) +
                                            " without a channel; put {\"type\": \"reshape\", "
                                            "\"shape\": " +
-                                           text_of(sample) + "} before this layer");
+                                           plugin::shape_text(sample) + "} before this layer");
   }
   if (shape.size() != spatial + 2) {
     throw plugin::Failure(NETCL_E_ARG, std::string("expected an input ") + form + ", found " +
-                                           text_of(shape) + "; a reshape layer can change it");
+                                           plugin::shape_text(shape) +
+                                           "; a reshape layer can change it");
   }
   for (size_t i = 1; i < shape.size(); ++i) {
     if (shape[i] < 1) {
-      throw plugin::Failure(NETCL_E_ARG, "of " + text_of(shape) +
+      throw plugin::Failure(NETCL_E_ARG, "of " + plugin::shape_text(shape) +
                                              " only the first dimension may depend on the batch");
     }
   }
@@ -58,7 +50,7 @@ inline Dims integers_of(const plugin::Trace& t, const char* key, size_t count, i
     throw plugin::Failure(
         NETCL_E_ARG, std::string(key) + ": expected " +
                          (count == 1 ? "one integer" : "one integer or two, for height and width") +
-                         ", found " + text_of(list));
+                         ", found " + plugin::shape_text(list));
   }
   for (const int64_t value : list) {
     if (value < low) {

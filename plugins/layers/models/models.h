@@ -22,14 +22,6 @@ inline plugin::AttrSpec probability(const char* key, const char* doc) {
   return {key, NETCL_ATTR_FLOAT, false, 0, "", 0, 0.999999, "", doc};
 }
 
-inline std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string out = "[";
-  for (size_t i = 0; i < shape.size(); ++i) {
-    out += (i > 0 ? "," : "") + (shape[i] < 0 ? std::string("B") : std::to_string(shape[i]));
-  }
-  return out + "]";
-}
-
 // A batch of images [B,C,H,W]; images without channels, [B,H,W], get one.
 inline plugin::Value images(const plugin::Trace& t, const char* model) {
   const plugin::Value x = t.input(0);
@@ -38,7 +30,7 @@ inline plugin::Value images(const plugin::Trace& t, const char* model) {
   if (shape.size() != 3) {
     throw plugin::Failure(NETCL_E_ARG, std::string(model) +
                                            " takes images [B,C,H,W] or [B,H,W], was given " +
-                                           shape_text(shape));
+                                           plugin::shape_text(shape));
   }
   shape.insert(shape.begin() + 1, 1);
   return t.op("reshape", {x}, {plugin::attr_dims("shape", shape)});

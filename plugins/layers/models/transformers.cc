@@ -18,6 +18,7 @@ using plugin::attr_ints;
 using plugin::attr_text;
 using plugin::AttrSpec;
 using plugin::Failure;
+using plugin::shape_text;
 using plugin::Trace;
 using plugin::Value;
 

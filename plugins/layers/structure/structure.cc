@@ -10,18 +10,9 @@ namespace {
 using netcl::plugin::attr_int;
 using netcl::plugin::AttrSpec;
 using netcl::plugin::Failure;
+using netcl::plugin::shape_text;
 using netcl::plugin::Trace;
 using netcl::plugin::Value;
-
-// "[B,8,4]"
-std::string text_of(const std::vector<int64_t>& shape) {
-  std::string out = "[";
-  for (const int64_t d : shape) {
-    if (out.size() > 1) out += ',';
-    out += d >= 0 ? std::to_string(d) : d == -1 ? "B" : std::to_string(-d) + "B";
-  }
-  return out + "]";
-}
 
 // The layers of `key` one after the other; x itself if there are none.
 Value chain(const Trace& t, const char* key, Value x) {
@@ -34,8 +25,8 @@ void residual(const Trace& t) {
   const Value y = chain(t, "layers", x), shortcut = chain(t, "shortcut", x);
   if (t.shape(y) != t.shape(shortcut)) {
     throw Failure(NETCL_E_ARG,
-                  "the layers give " + text_of(t.shape(y)) + " and the shortcut " +
-                      text_of(t.shape(shortcut)) +
+                  "the layers give " + shape_text(t.shape(y)) + " and the shortcut " +
+                      shape_text(t.shape(shortcut)) +
                       ", which cannot be added; make the layers keep the shape, or give "
                       "\"shortcut\" a layer that changes it the same way");
   }
@@ -58,8 +49,8 @@ void sum(const Trace& t) {
   Value total = parts[0];
   for (size_t i = 1; i < parts.size(); ++i) {
     if (t.shape(parts[i]) != t.shape(parts[0])) {
-      throw Failure(NETCL_E_ARG, "branch 0 gives " + text_of(t.shape(parts[0])) + " and branch " +
-                                     std::to_string(i) + " " + text_of(t.shape(parts[i])) +
+      throw Failure(NETCL_E_ARG, "branch 0 gives " + shape_text(t.shape(parts[0])) + " and branch " +
+                                     std::to_string(i) + " " + shape_text(t.shape(parts[i])) +
                                      ", which cannot be added; make their shapes equal");
     }
     total = t.op("add", {total, parts[i]});
@@ -77,7 +68,7 @@ void concat(const Trace& t) {
   const int64_t given = t.attrs().integer("axis");
   const int64_t axis = given < 0 ? given + rank : given;
   if (axis < 1 || axis >= rank) {
-    throw Failure(NETCL_E_ARG, "axis " + std::to_string(given) + " of " + text_of(first) +
+    throw Failure(NETCL_E_ARG, "axis " + std::to_string(given) + " of " + shape_text(first) +
                                    (axis == 0 ? " is the batch, which is split over the workers"
                                               : " does not exist") +
                                    "; choose one from 1 to " + std::to_string(rank - 1));
@@ -88,8 +79,8 @@ void concat(const Trace& t) {
     if (shape.size() == want.size())
       want[static_cast<size_t>(axis)] = shape[static_cast<size_t>(axis)];
     if (shape != want) {
-      throw Failure(NETCL_E_ARG, "branch 0 gives " + text_of(first) + " and branch " +
-                                     std::to_string(i) + " " + text_of(shape) +
+      throw Failure(NETCL_E_ARG, "branch 0 gives " + shape_text(first) + " and branch " +
+                                     std::to_string(i) + " " + shape_text(shape) +
                                      "; they must be equal but for axis " + std::to_string(axis));
     }
   }
