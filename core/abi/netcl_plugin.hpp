@@ -322,6 +322,18 @@ namespace plugin __attribute__((visibility("hidden"))) {
     return out + "]";
   }
 
+  // An axis of a sample from a configuration, counted from 0 (a negative one from the end).
+  // Errors: NETCL_E_ARG if it does not exist, or is axis 0, the batch.
+  inline int64_t sample_axis(const std::vector<int64_t>& shape, int64_t given) {
+    const auto rank = static_cast<int64_t>(shape.size());
+    const int64_t axis = given < 0 ? given + rank : given;
+    if (axis >= 1 && axis < rank) return axis;
+    throw Failure(NETCL_E_ARG, "axis " + std::to_string(given) + " of " + shape_text(shape) +
+                                   (axis == 0 ? " is the batch, which is split over the workers"
+                                              : " does not exist") +
+                                   "; choose one from 1 to " + std::to_string(rank - 1));
+  }
+
   // A value inside a graph, as a layer sees it.
   struct Value {
     netcl_value id = 0;
@@ -451,6 +463,21 @@ namespace plugin __attribute__((visibility("hidden"))) {
     netcl_value* out_;
     uint32_t n_in_, n_out_;
   };
+
+  // Values joined along an axis; the op takes at most eight, so more are joined in rounds.
+  inline Value joined(const Trace& t, std::vector<Value> parts, int64_t axis) {
+    constexpr size_t kAtOnce = 8;
+    while (parts.size() > 1) {
+      std::vector<Value> next;
+      for (size_t i = 0; i < parts.size(); i += kAtOnce) {
+        const size_t count = parts.size() - i < kAtOnce ? parts.size() - i : kAtOnce;
+        const std::vector<Value> some(parts.data() + i, parts.data() + i + count);
+        next.push_back(count == 1 ? some[0] : t.op("concat", some, {attr_int("axis", axis)}));
+      }
+      parts = std::move(next);
+    }
+    return parts.at(0);
+  }
 
   // One key of a layer's configuration.
   struct AttrSpec {

@@ -23,7 +23,7 @@ const ordered_json& reference() {
 }
 
 void expect_near(const Tensor& got, const ordered_json& want, const std::string& what) {
-  expect_near(download(got), want, kTolerance, what);
+  testing::expect_near(download(got), want, kTolerance, what);
 }
 
 TEST(AttentionOpsTest, OpsEqualPyTorch) {

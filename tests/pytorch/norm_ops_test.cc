@@ -19,7 +19,7 @@ const ordered_json& reference() {
 }
 
 void expect_near(const HostTensor& got, const ordered_json& want, const std::string& what) {
-  expect_near(got, want, kTolerance, what);
+  testing::expect_near(got, want, kTolerance, what);
 }
 
 double sum(const HostTensor& t) {

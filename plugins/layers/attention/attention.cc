@@ -140,15 +140,7 @@ void class_token(const Trace& t) {
 
 void select(const Trace& t) {
   const Ints shape = t.shape(t.input(0));
-  const auto rank = static_cast<int64_t>(shape.size());
-  const int64_t given = t.attrs().integer("axis");
-  const int64_t axis = given < 0 ? given + rank : given;
-  if (axis < 1 || axis >= rank) {
-    throw Failure(NETCL_E_ARG, "axis " + std::to_string(given) + " of " + shape_text(shape) +
-                                   (axis == 0 ? " is the batch, which is split over the workers"
-                                              : " does not exist") +
-                                   "; choose one from 1 to " + std::to_string(rank - 1));
-  }
+  const int64_t axis = netcl::plugin::sample_axis(shape, t.attrs().integer("axis"));
   const int64_t n = shape[static_cast<size_t>(axis)], place = t.attrs().integer("index");
   const int64_t index = place < 0 ? place + n : place;
   if (index < 0 || index >= n) {

@@ -2,7 +2,6 @@
 // states begin at zero. Slots are named and shaped as in PyTorch: weight_ih_l0 [gates H, F],
 // weight_hh_l0 [gates H, H], bias_ih_l0, bias_hh_l0 [gates H], with _reverse for the backward
 // direction.
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@ using netcl::plugin::attr_int;
 using netcl::plugin::attr_ints;
 using netcl::plugin::AttrSpec;
 using netcl::plugin::Failure;
+using netcl::plugin::joined;
 using netcl::plugin::Trace;
 using netcl::plugin::Value;
 
@@ -41,22 +41,6 @@ Value time_step(const Trace& t, Value x, int64_t at) {
   const Value part = t.op(
       "slice", {x}, {attr_ints("axes", axes), attr_ints("start", start), attr_ints("stop", stop)});
   return t.op("reshape", {part}, {attr_dims("shape", {shape[0], shape[2]})});
-}
-
-// Joins values along an axis, eight at a time.
-Value joined(const Trace& t, std::vector<Value> parts, int64_t axis) {
-  constexpr size_t kMost = 8;
-  while (parts.size() > 1) {
-    std::vector<Value> next;
-    for (size_t i = 0; i < parts.size(); i += kMost) {
-      const size_t end = std::min(parts.size(), i + kMost);
-      const std::vector<Value> some(parts.begin() + static_cast<ptrdiff_t>(i),
-                                    parts.begin() + static_cast<ptrdiff_t>(end));
-      next.push_back(some.size() == 1 ? some[0] : t.op("concat", some, {attr_int("axis", axis)}));
-    }
-    parts = std::move(next);
-  }
-  return parts.at(0);
 }
 
 // One direction of one layer. Weights and biases start uniform in +-1/sqrt(H).

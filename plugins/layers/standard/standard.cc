@@ -112,13 +112,8 @@ std::function<void(const Trace&)> with_number(const char* op, const char* key) {
 // A layer that is one op along an axis of a sample.
 std::function<void(const Trace&)> over_axis(const char* op) {
   return [op](const Trace& t) {
-    const auto rank = static_cast<int64_t>(t.shape(t.input(0)).size());
-    const int64_t along = t.attrs().integer("axis");
-    if (along == 0 || along == -rank) {
-      throw Failure(NETCL_E_ARG,
-                    "axis: the first dimension is the batch, which is split over the workers; "
-                    "choose another");
-    }
+    const int64_t along =
+        netcl::plugin::sample_axis(t.shape(t.input(0)), t.attrs().integer("axis"));
     t.output(0, t.op(op, {t.input(0)}, {attr_int("axis", along)}));
   };
 }

@@ -7,7 +7,6 @@
 
 namespace {
 
-using netcl::plugin::attr_int;
 using netcl::plugin::AttrSpec;
 using netcl::plugin::Failure;
 using netcl::plugin::shape_text;
@@ -49,8 +48,9 @@ void sum(const Trace& t) {
   Value total = parts[0];
   for (size_t i = 1; i < parts.size(); ++i) {
     if (t.shape(parts[i]) != t.shape(parts[0])) {
-      throw Failure(NETCL_E_ARG, "branch 0 gives " + shape_text(t.shape(parts[0])) + " and branch " +
-                                     std::to_string(i) + " " + shape_text(t.shape(parts[i])) +
+      throw Failure(NETCL_E_ARG, "branch 0 gives " + shape_text(t.shape(parts[0])) +
+                                     " and branch " + std::to_string(i) + " " +
+                                     shape_text(t.shape(parts[i])) +
                                      ", which cannot be added; make their shapes equal");
     }
     total = t.op("add", {total, parts[i]});
@@ -58,21 +58,10 @@ void sum(const Trace& t) {
   t.output(0, total);
 }
 
-// The op joins at most eight: more are joined in rounds.
-constexpr size_t kAtOnce = 8;
-
 void concat(const Trace& t) {
-  std::vector<Value> parts = branches(t);
+  const std::vector<Value> parts = branches(t);
   const std::vector<int64_t> first = t.shape(parts[0]);
-  const auto rank = static_cast<int64_t>(first.size());
-  const int64_t given = t.attrs().integer("axis");
-  const int64_t axis = given < 0 ? given + rank : given;
-  if (axis < 1 || axis >= rank) {
-    throw Failure(NETCL_E_ARG, "axis " + std::to_string(given) + " of " + shape_text(first) +
-                                   (axis == 0 ? " is the batch, which is split over the workers"
-                                              : " does not exist") +
-                                   "; choose one from 1 to " + std::to_string(rank - 1));
-  }
+  const int64_t axis = netcl::plugin::sample_axis(first, t.attrs().integer("axis"));
   for (size_t i = 1; i < parts.size(); ++i) {
     std::vector<int64_t> want = first;
     const std::vector<int64_t> shape = t.shape(parts[i]);
@@ -84,17 +73,7 @@ void concat(const Trace& t) {
                                      "; they must be equal but for axis " + std::to_string(axis));
     }
   }
-  while (parts.size() > 1) {
-    std::vector<Value> joined;
-    for (size_t i = 0; i < parts.size(); i += kAtOnce) {
-      const size_t end = std::min(i + kAtOnce, parts.size());
-      const std::vector<Value> some(parts.begin() + static_cast<std::ptrdiff_t>(i),
-                                    parts.begin() + static_cast<std::ptrdiff_t>(end));
-      joined.push_back(some.size() == 1 ? some[0] : t.op("concat", some, {attr_int("axis", axis)}));
-    }
-    parts = joined;
-  }
-  t.output(0, parts[0]);
+  t.output(0, netcl::plugin::joined(t, parts, axis));
 }
 
 class Structure : public netcl::plugin::LayerFamily {
