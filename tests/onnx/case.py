@@ -25,6 +25,13 @@ class Skip(Exception):
     """The case asks for something that netcl does not have; says what."""
 
 
+def plain(value):
+    """Cases hold arrays or, for types that numpy lacks, serialised tensors."""
+    if isinstance(value, onnx.TensorProto):
+        return onnx.numpy_helper.to_array(value)
+    return value
+
+
 def converted(array):
     """The array in a type that netcl has, without a change of its values but rounding to f32."""
     if not isinstance(array, (np.ndarray, np.generic)):
@@ -46,8 +53,8 @@ class Case:
         self.node = model.graph.node[0]
         self.opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
         self.attrs = {a.name: onnx.helper.get_attribute_value(a) for a in self.node.attribute}
-        self.inputs = dict(zip([i.name for i in model.graph.input], inputs))
-        self.expected = dict(zip([o.name for o in model.graph.output], outputs))
+        self.inputs = dict(zip([i.name for i in model.graph.input], map(plain, inputs)))
+        self.expected = dict(zip([o.name for o in model.graph.output], map(plain, outputs)))
         self.requests, self.tensors = [], {}
 
     # ---- what the node says ----

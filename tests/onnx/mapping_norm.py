@@ -66,7 +66,8 @@ def loss(op):
             logits = case.op("permute", x, axes=[0] + list(range(2, rank)) + [1])
             logits = case.reshape(logits, [rows, shape[1]])
         extra = {"ignore_index": case.attrs["ignore_index"]} if "ignore_index" in case.attrs else {}
-        result = case.op_all(op, logits, case.reshape(case.given(1), [rows]), case.given(2), **extra)
+        targets = case.reshape(case.given(1), [rows])
+        result = case.op_all(op, logits, targets, case.given(2), **extra)
         reduction = case.attr("reduction", "mean")
         if reduction == "none":
             y = case.reshape(result + "/0", labels)
