@@ -74,7 +74,8 @@ def run(args, planned):
         command += [f"--{key}={value}" for key, value in path.items()]
         if args.device:
             command.append(f"--device={args.device}")
-        subprocess.run(command, check=True)
+        if subprocess.run(command, check=False).returncode != 0:
+            sys.exit("op_runner failed; its message is above")
         results, refusals = safetensors_file.read(path["outputs"])
         return {**tensors, **results}, refusals
 

@@ -89,6 +89,7 @@ std::string option(int argc, char** argv, const std::string& name) {
 
 int main_of(int argc, char** argv) {
   set_device_args(&argc, argv);
+  shared_device();  // fails here rather than in every request
   std::ifstream file(option(argc, argv, "requests"));
   const Safetensors inputs = read_safetensors(option(argc, argv, "inputs"));
   const json requests = json::parse(file);
