@@ -138,7 +138,8 @@ LayerArgs Tracer::check_args(const LayerType& type, const ordered_json& config,
         continue;
       }
       if (found == config.end())
-        bad(at, "layer \"" + type.name() + "\" needs this key: a list of layers");
+        bad(at,
+            "expected a list of layers, found none: layer \"" + type.name() + "\" needs this key");
       if (!found->is_array()) bad(at, "expected a list of layers, found " + described(*found));
       out.nested.push_back(
           {attr.key, {static_cast<int64_t>(lists_.size()), static_cast<uint32_t>(found->size())}});

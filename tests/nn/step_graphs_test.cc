@@ -42,8 +42,8 @@ TEST(StepGraphsTest, ExternalsAndOutputs) {
   std::set<std::string> train_out = names(g.eval.outputs());
   for (const std::string& slot : slots) train_out.insert("grad/" + slot);
   EXPECT_EQ(names(g.train.outputs()), train_out);
-  EXPECT_EQ(names(g.update.externals()),
-            (std::set<std::string>{"parameters", "gradients", "m", "v", "hyper", "blocks", "divisor"}));
+  EXPECT_EQ(names(g.update.externals()), (std::set<std::string>{"parameters", "gradients", "m", "v",
+                                                                "hyper", "blocks", "divisor"}));
   EXPECT_EQ(names(g.update.outputs()), (std::set<std::string>{"parameters", "m", "v"}));
   EXPECT_EQ(g.update.nodes().size(), 1u);
 }
@@ -94,7 +94,7 @@ std::string error_of(const StepSpec& spec, FakeLayers layers = {}) {
 }
 
 TEST(StepGraphsTest, RefusesWhatCannotBeTrained) {
-  EXPECT_NE(error_of(make_spec(R"([{"type": "act"}])")).find("no parameters to train"),
+  EXPECT_NE(error_of(make_spec(R"([{"type": "act"}])")).find("no layer has parameters"),
             std::string::npos);
   EXPECT_NE(error_of(make_spec(R"([{"type": "dense", "out": 1}])")).find("at least 2 classes"),
             std::string::npos);
