@@ -108,9 +108,9 @@ void add_parameter_rows(std::vector<OpRow>& rows) {
 void add_gelu_rows(std::vector<OpRow>& rows) {
   add_activation(
       rows,
-      {"gelu", "(0.5f * x0 * (1.0f + erf(x0 * 0.70710678f)))",
+      {"gelu", "(x0 * normal_cdf(x0))",
        [](const double* x, const double*) { return 0.5 * x[0] * (1 + std::erf(x[0] * kSqrtHalf)); },
-       "(x0 * (0.5f * (1.0f + erf(x1 * 0.70710678f)) + x1 * 0.39894228f * exp(-0.5f * x1 * x1)))",
+       "(x0 * (normal_cdf(x1) + x1 * 0.39894228f * exp(-0.5f * x1 * x1)))",
        [](const double* x, const double*) {
          const double cdf = 0.5 * (1 + std::erf(x[1] * kSqrtHalf));
          return x[0] * (cdf + x[1] * kInvSqrt2Pi * std::exp(-0.5 * x[1] * x[1]));
