@@ -1,5 +1,6 @@
 // Rows of the unary elementwise ops that are not activations. Expressions over integers keep to
 // operators that mean the same in int and float.
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/error.h"
@@ -136,14 +137,17 @@ void add_parameter_rows(std::vector<OpRow>& rows) {
   const std::string note = "the kinks at the limits are points that random values miss";
   ElementwiseSpec clamp;
   clamp.name = "clamp";
-  clamp.expression = "(x0 < p0 ? p0 : (x0 > p1 ? p1 : x0))";
+  // Where min lies above max, max counts, as in PyTorch and ONNX.
+  clamp.expression = "(x0 > p1 ? p1 : (x0 < p0 ? fmin(p0, p1) : x0))";
   clamp.eval = [](const double* x, const double* p) {
-    return x[0] < p[0] ? p[0] : x[0] > p[1] ? p[1] : x[0];
+    return std::min(x[0] < p[0] ? p[0] : x[0], p[1]);
   };
   clamp.attrs = limits;
   clamp.gradient = grad_from_input("clamp_grad");
   clamp.cases = unary_cases(-2, 2, note, narrow);
   clamp.cases.push_back(unary_cases(-2, 2, "one limit only", {{"min", 0.0}})[2]);
+  clamp.cases.push_back(
+      unary_cases(-2, 2, "limits in the wrong order", {{"min", 0.75}, {"max", -0.5}})[2]);
   rows.push_back(elementwise_row(std::move(clamp)));
 
   ElementwiseSpec grad;

@@ -3,10 +3,13 @@
 //
 // Usage: op_runner --requests=FILE.json --inputs=FILE.safetensors --outputs=FILE.safetensors
 //        [--device=SELECTOR] [--plugins=DIR]
-// Requests: [{"name": "case", "op": "matmul", "in": ["tensor", ...], "attrs": {...}}, ...]. Result k of
-// a request becomes tensor "case/k"; a refusal becomes metadata "case": its message.
+// Requests: [{"name": "case", "op": "matmul", "in": ["tensor", ...], "attrs": {...}}, ...], run in
+// order. Result k of a request becomes tensor "case/k", which later requests may take as an input;
+// a refusal becomes metadata "case": its message. An attribute "shape" is a shape, any other list
+// one of integers.
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/autograd/tape.h"
@@ -18,40 +21,62 @@ namespace testing {
 namespace {
 using nlohmann::json;
 
-Attrs::Item item_of(const json& value) {
+Attrs::Item item_of(const std::string& key, const json& value) {
   if (value.is_boolean()) return int64_t{value.get<bool>()};
   if (value.is_number_integer()) return value.get<int64_t>();
   if (value.is_number()) return value.get<double>();
   if (value.is_string()) return value.get<std::string>();
-  return value.get<std::vector<int64_t>>();
+  auto list = value.get<std::vector<int64_t>>();
+  if (key == "shape") return Shape(std::move(list));
+  return list;
 }
 
-void run(const json& request, const Safetensors& inputs, Safetensors* outputs) {
-  DeviceFixture& f = shared_device();
-  const std::string name = request.at("name");
-  try {
-    Tape tape(f.eager());
-    std::vector<ValueId> in;
-    for (const std::string tensor : request.at("in")) {
-      const NamedTensor* found = inputs.find(tensor);
-      NETCL_CHECK(found != nullptr, ErrorCode::kUsage, "no input tensor ", tensor);
-      in.push_back(tape.watch(Tensor::from_host(f.queue(), found->desc(), found->bytes.data())));
+// Runs requests one after the other and keeps their results on the device.
+class Runner {
+ public:
+  explicit Runner(const Safetensors& inputs) : inputs_(inputs) {}
+
+  void run(const json& request) {
+    const std::string name = request.at("name");
+    try {
+      Tape tape(shared_device().eager());
+      std::vector<ValueId> in;
+      for (const json& tensor : request.at("in")) in.push_back(tape.watch(value(tensor)));
+      Attrs attrs;
+      const json given = request.value("attrs", json::object());
+      for (const auto& [key, item] : given.items()) attrs.set(key, item_of(key, item));
+      const std::vector<ValueId> out = tape.apply(request.at("op"), in, attrs);
+      for (size_t k = 0; k < out.size(); ++k) keep(name + "/" + std::to_string(k), tape, out[k]);
+    } catch (const Error& e) {
+      outputs_.metadata[name] = e.message();
     }
-    Attrs attrs;
-    const json given = request.value("attrs", json::object());
-    for (const auto& [key, value] : given.items()) attrs.set(key, item_of(value));
-    const std::vector<ValueId> out = tape.apply(request.at("op"), in, attrs);
-    for (size_t k = 0; k < out.size(); ++k) {
-      const TensorDesc& desc = tape.desc(out[k]);
-      NamedTensor tensor{name + "/" + std::to_string(k), desc.dtype, desc.shape,
-                         std::string(desc.size_bytes(), '\0')};
-      tape.tensor(out[k]).copy_to_host(tensor.bytes.data());
-      outputs->tensors.push_back(std::move(tensor));
-    }
-  } catch (const Error& e) {
-    outputs->metadata[name] = e.message();
   }
-}
+  const Safetensors& outputs() const { return outputs_; }
+
+ private:
+  // An earlier result, or an input, which is copied to the device when it is first named.
+  const Tensor& value(const std::string& name) {
+    const auto known = values_.find(name);
+    if (known != values_.end()) return known->second;
+    const NamedTensor* found = inputs_.find(name);
+    NETCL_CHECK(found != nullptr, ErrorCode::kUsage, "no input or earlier result ", name);
+    const Tensor tensor =
+        Tensor::from_host(shared_device().queue(), found->desc(), found->bytes.data());
+    return values_.emplace(name, tensor).first->second;
+  }
+
+  void keep(const std::string& name, const Tape& tape, ValueId id) {
+    const TensorDesc& desc = tape.desc(id);
+    NamedTensor host{name, desc.dtype, desc.shape, std::string(desc.size_bytes(), '\0')};
+    tape.tensor(id).copy_to_host(host.bytes.data());
+    outputs_.tensors.push_back(std::move(host));
+    values_.emplace(name, tape.tensor(id));
+  }
+
+  const Safetensors& inputs_;
+  Safetensors outputs_;
+  std::map<std::string, Tensor> values_;
+};
 
 std::string option(int argc, char** argv, const std::string& name) {
   const std::string prefix = "--" + name + "=";
@@ -64,12 +89,15 @@ std::string option(int argc, char** argv, const std::string& name) {
 
 int main_of(int argc, char** argv) {
   set_device_args(&argc, argv);
+  shared_device();  // fails here rather than in every request
   std::ifstream file(option(argc, argv, "requests"));
   const Safetensors inputs = read_safetensors(option(argc, argv, "inputs"));
-  Safetensors outputs;
   const json requests = json::parse(file);
-  for (const json& request : requests) run(request, inputs, &outputs);
-  write_safetensors(option(argc, argv, "outputs"), outputs);
+  {
+    Runner runner(inputs);
+    for (const json& request : requests) runner.run(request);
+    write_safetensors(option(argc, argv, "outputs"), runner.outputs());
+  }
   close_shared_device();
   return 0;
 }
