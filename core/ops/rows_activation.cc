@@ -172,6 +172,16 @@ void add_smooth_rows(std::vector<OpRow>& rows) {
                   }};
   hard.note = "the kinks at -3 and 3 are points that random values miss";
   add_activation(rows, hard);
+  Activation gate{"hardsigmoid", "(fmin(fmax(x0 + 3.0f, 0.0f), 6.0f) / 6.0f)",
+                  [](const double* x, const double*) {
+                    return std::fmin(std::fmax(x[0] + 3, 0), 6) / 6;
+                  },
+                  "(x1 > -3.0f && x1 < 3.0f ? x0 / 6.0f : 0.0f)",
+                  [](const double* x, const double*) {
+                    return x[1] > -3 && x[1] < 3 ? x[0] / 6 : 0;
+                  }};
+  gate.note = hard.note;
+  add_activation(rows, gate);
 }
 
 }  // namespace
