@@ -44,6 +44,7 @@ ForwardModel::ForwardModel(const std::string& checkpoint, const std::string& dev
     }
     output_shape_ = Shape(std::move(dims));
   }
+  require_room(graphs_, max_rows, info_);
   const size_t bytes = static_cast<size_t>(graphs_.gradients.num_floats()) * sizeof(float);
   const cl::Buffer gradients = device_->make_buffer(bytes, "the gradients");
   replica_ = std::make_unique<Replica>(graphs_, optimizer_, *kernels_, queue_, gradients, gradients,

@@ -52,11 +52,11 @@ struct Setup {
 
 // Traces the model here, so that its errors name the user's file and nothing was started.
 void check_model(const TrainConfig& config, const LoadedData& data, PluginHost& plugins) {
+  check_input(data.train, Shape(config.input), data.train_source);
   LayerSet layers(plugins);
   const StepGraphs graphs = build_step_graphs(
       step_spec_of(config, optimizer_of(config), DataShape::of(data.train)), layers);
   if (!config.init_from.path.empty()) check_initial(graphs, config.init_from);
-  check_input(data.train, Shape(config.input), data.train_source);
   const int64_t ignored = config.loss.spec.ignore_index;
   check_labels(data.train, graphs.num_outputs, data.train_source, ignored);
   check_tokens(data.train, graphs.vocabulary, data.train_source);
@@ -69,9 +69,10 @@ void check_model(const TrainConfig& config, const LoadedData& data, PluginHost& 
 void check_precision(const TrainConfig& config, const std::vector<WorkerPlace>& places) {
   std::vector<std::string> names;
   for (const WorkerPlace& place : places) names.push_back(place.device.selector);
-  NETCL_CHECK(config.precision != "tf32", ErrorCode::kDevice, "precision tf32: no kernel set here "
-              "computes products in TF32 on ", join(names, ", "),
-              "; choose fp32, or bf16 or fp16 (16-bit storage, f32 arithmetic)");
+  NETCL_CHECK(config.precision != "tf32", ErrorCode::kDevice,
+              "precision tf32: no kernel set here "
+              "computes products in TF32 on ",
+              join(names, ", "), "; choose fp32, or bf16 or fp16 (16-bit storage, f32 arithmetic)");
 }
 
 Setup prepare(const TrainOptions& options, TrainConfig config) {
@@ -179,6 +180,12 @@ class Recording {
                  {"train", message.at("train")}};
     if (message.contains("test")) line["test"] = scalar_metrics(message.at("test"));
     if (message.contains("grad_norm")) line["grad_norm"] = message.at("grad_norm");
+    if (message.contains("skipped_steps")) {
+      line["skipped_steps"] = message.at("skipped_steps");
+      progress_.line(str_cat(
+          "epoch ", epoch + 1, ": the gradients of ", message.at("skipped_steps").get<int64_t>(),
+          " steps overflowed 16 bits; they were skipped, with a smaller loss scale"));
+    }
     dir_.append_metrics(line);
     progress_.epoch(message);
     if (message.at("complete").get<bool>()) epochs_ = epoch + 1;

@@ -133,6 +133,7 @@ class Worker {
   }
 
   void open_group() {
+    require_room(graphs_, max_rows(), device_.info());
     const auto floats = static_cast<size_t>(graphs_.gradients.num_floats());
     if (job_.n_ranks == 1) {
       send_ = recv_ = device_.make_buffer(floats * sizeof(float), "the gradients");
@@ -244,6 +245,7 @@ class Worker {
                     {"train", metrics_of(report.train)}};
     if (report.test) message["test"] = metrics_of(*report.test);
     if (report.grad_norm) message["grad_norm"] = *report.grad_norm;
+    if (report.skipped > 0) message["skipped_steps"] = report.skipped;
     losses_.clear();
     if (!job_.checkpoints.empty()) {
       segment_->set_phase(job_.rank, Phases::kWriting);
@@ -289,11 +291,8 @@ class Worker {
   }
 
   void ready(const Trainer& trainer) {
-    const ShardPlan plan(job_.shard, job_.n_ranks);
-    const int64_t rows =
-        plan.counts(std::min(config_.batch_size, train_.epoch_samples()))[job_.rank];
     send({{"type", "ready"},
-          {"launches_per_step", replica_->launches_per_step(rows)},
+          {"launches_per_step", replica_->launches_per_step(trainer.first_pass_rows())},
           {"workspace_bytes", replica_->train_graph().workspace_bytes()},
           {"parameters", graphs_.num_parameters()},
           {"num_outputs", graphs_.num_outputs},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/graph/size_limits.h"
 #include "core/nn/init.h"
 #include "core/nn/loss_scale.h"
 
@@ -35,6 +36,24 @@ std::array<int32_t, 8> StepRandom::words() const {
           0};
 }
 
+void require_room(const StepGraphs& graphs, int64_t max_rows, const DeviceInfo& device) {
+  const std::pair<const char*, const ArenaLayout*> arenas[] = {
+      {"the parameters", &graphs.parameters},
+      {"the gradients", &graphs.gradients},
+      {"the statistics", &graphs.statistic_values}};
+  for (const auto& [what, layout] : arenas) {
+    require_size(device, {DType::kF32, Shape{layout->num_floats()}}, largest_of(what, *layout),
+                 kSmallerModel);
+  }
+  for (const Graph::Place& place : graphs.train.externals()) {
+    if (place.name != step_names::kX && place.name != step_names::kLabels) continue;
+    const TensorDesc& desc = graphs.train.desc(place.value);
+    const TensorDesc batch{desc.dtype, desc.shape.with_batch(max_rows)};
+    require_size(device, batch, str_cat("the batch's ", place.name, ", ", batch.str(), ","),
+                 kSmallerBatch);
+  }
+}
+
 Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelProvider& kernels,
                  std::shared_ptr<Queue> queue, cl::Buffer send, cl::Buffer recv, int64_t max_rows,
                  CompiledGraph::AllReduce all_reduce, bool accumulates)
@@ -56,6 +75,7 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
                   [this](const auto& n, const auto& d) { return memory(n, d, false); }),
       forward_(graphs.forward, kernels, queue_,
                [this](const auto& n, const auto& d) { return forward_memory(n, d); }) {
+  require_room(graphs, max_rows_, queue_->device().info());
   const auto rows = static_cast<size_t>(max_rows_);
   const auto bytes_of_sample = [](const Graph& graph, ValueId value) {
     const TensorDesc& desc = graph.desc(value);
@@ -80,7 +100,8 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
   slots_ = table(graphs.plan.slots, "the table of slots");
   loss_scale_ = queue_->allocate(2 * sizeof(float), "the loss scale");
   write_loss_scale(loss_scale::first_state());
-  if (optimizer_.measures_norm() || graphs.loss_scaled) norm_ = queue_->allocate(sizeof(float), "the gradient's norm");
+  if (optimizer_.measures_norm() || graphs.loss_scaled)
+    norm_ = queue_->allocate(sizeof(float), "the gradient's norm");
   parameters_ = queue_->allocate(arena_bytes(graphs.parameters), "the parameters");
   const size_t statistics_bytes = arena_bytes(graphs.statistic_values);
   if (statistics_bytes > 0) {
@@ -156,10 +177,14 @@ void Replica::warm_up(int64_t rows) {
 
 const Storage* Replica::whole_arena(const std::string& name) const {
   const std::pair<const char*, const Storage*> whole[] = {
-      {step_names::kX, x_.get()},           {step_names::kLabels, labels_.get()},
-      {step_names::kRandom, random_.get()}, {step_names::kHyper, hyper_.get()},
-      {step_names::kBlocks, blocks_.get()}, {step_names::kSlots, slots_.get()},
-      {step_names::kGradNorm, norm_.get()}, {step_names::kParameters, parameters_.get()},
+      {step_names::kX, x_.get()},
+      {step_names::kLabels, labels_.get()},
+      {step_names::kRandom, random_.get()},
+      {step_names::kHyper, hyper_.get()},
+      {step_names::kBlocks, blocks_.get()},
+      {step_names::kSlots, slots_.get()},
+      {step_names::kGradNorm, norm_.get()},
+      {step_names::kParameters, parameters_.get()},
       {step_names::kLossScale, loss_scale_.get()}};
   for (const auto& [known, storage] : whole) {
     if (name == known) return storage;
@@ -403,8 +428,7 @@ std::array<float, 2> Replica::read_loss_scale() {
 }
 void Replica::write_loss_scale(const std::array<float, 2>& state) {
   with_cl_errors("writing the loss scale", [&] {
-    queue_->cl().enqueueWriteBuffer(loss_scale_->buffer(), CL_TRUE, 0, sizeof(state),
-                                    state.data());
+    queue_->cl().enqueueWriteBuffer(loss_scale_->buffer(), CL_TRUE, 0, sizeof(state), state.data());
   });
 }
 std::vector<float> Replica::read_statistics() {

@@ -27,6 +27,10 @@ struct StepRandom {
   std::array<int32_t, 8> words() const;  // the op contract's random state
 };
 
+// Fails if an arena or the batch is larger than what the device allocates in one piece, before
+// anything is. `max_rows`: see Replica. Errors: kDevice, naming the tensor and its largest part.
+void require_room(const StepGraphs& graphs, int64_t max_rows, const DeviceInfo& device);
+
 class Replica {
  public:
   // `send`, `recv`: gradient arenas of graphs.gradients.num_floats() floats. `max_rows`: the

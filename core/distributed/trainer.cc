@@ -131,8 +131,9 @@ void Trainer::prepare() {
   phase(TrainerPhase::kPreparing);
   // Some drivers finish compiling at a kernel's first launch.
   for (const int64_t size : batch_sizes()) {
-    const std::vector<int64_t> rows = pass_counts(plan_.counts(size)[group_.rank]);
-    for (const int64_t n : std::set<int64_t>(rows.begin(), rows.end())) replica_.warm_up(n);
+    std::set<int64_t> rows;
+    for (const IndexRange& shard : pass_shards(size)) rows.insert(shard.count);
+    for (const int64_t n : rows) replica_.warm_up(n);
   }
 }
 
@@ -165,35 +166,43 @@ bool Trainer::must_stop() {
   return true;
 }
 
-std::vector<int64_t> Trainer::pass_counts(int64_t rows) const {
-  std::vector<int64_t> counts = even_counts(rows, options_.accumulate);
+// A pass is the same part of the batch on any number of ranks, so that what is computed over a pass
+// (the statistics of a synchronised batch norm) is the same, too.
+std::vector<IndexRange> Trainer::pass_shards(int64_t rows) const {
   // A pass without samples adds nothing, but takes part in the sums inside of a step.
-  if (replica_.graphs().largest_all_reduce() > 0) return counts;
-  while (counts.size() > 1 && counts.back() == 0) counts.pop_back();
-  return counts;
+  const bool together = replica_.graphs().largest_all_reduce() > 0;
+  std::vector<IndexRange> out;
+  int64_t begin = 0;
+  for (const int64_t count : even_counts(rows, options_.accumulate)) {
+    if (count == 0 && !out.empty()) break;
+    IndexRange shard = shard_slice(plan_.counts(count), group_.rank);
+    shard.first += begin;
+    begin += count;
+    if (shard.count > 0 || together || out.empty()) out.push_back(shard);
+  }
+  return out;
 }
+
+int64_t Trainer::first_pass_rows() const { return pass_shards(batch_sizes()[0])[0].count; }
 
 int64_t Trainer::pass_rows() const {
   return (max_rows_ + options_.accumulate - 1) / options_.accumulate;
 }
 
 void Trainer::prepare_kernels(int64_t batch_size) {
-  for (const int64_t rows : pass_counts(plan_.counts(batch_size)[group_.rank]))
-    replica_.prepare_train(rows);
+  for (const IndexRange& shard : pass_shards(batch_size)) replica_.prepare_train(shard.count);
 }
 
-cl::Event Trainer::passes(const BatchSlot& batch, IndexRange shard) {
-  const std::vector<int64_t> counts = pass_counts(shard.count);
+cl::Event Trainer::passes(const BatchSlot& batch, const std::vector<IndexRange>& shards) {
   cl::Event staged;
-  int64_t done = 0;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    const auto skip = static_cast<size_t>(done);
-    staged = replica_.stage(static_cast<const char*>(batch.x) + skip * train_.input_bytes(),
-                            static_cast<const char*>(batch.labels) + skip * train_.label_bytes(),
-                            counts[i]);
-    replica_.forward_backward(counts[i], {options_.seed, step_, shard.first + done});
+  size_t done = 0;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    staged = replica_.stage(static_cast<const char*>(batch.x) + done * train_.input_bytes(),
+                            static_cast<const char*>(batch.labels) + done * train_.label_bytes(),
+                            shards[i].count);
+    replica_.forward_backward(shards[i].count, {options_.seed, step_, shards[i].first});
     if (options_.accumulate > 1) replica_.accumulate(i == 0);
-    done += counts[i];
+    done += static_cast<size_t>(shards[i].count);
   }
   return staged;
 }
@@ -219,11 +228,11 @@ void Trainer::end_plateau_epoch(const EpochReport& report) {
 }
 
 void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
-  const std::vector<int64_t> counts = plan_.counts(batches_.range(index).count);
-  const IndexRange shard = shard_slice(counts, group_.rank);
+  const std::vector<IndexRange> shards = pass_shards(batches_.range(index).count);
+  const int64_t rows = batch.count;
   ++step_;
   const double begin = now_seconds();
-  staged_.push_back(passes(batch, shard));
+  staged_.push_back(passes(batch, shards));
   if (group_.communicator != nullptr) {
     const cl::Event ready = replica_.marker();
     note_collective("gradients");
@@ -233,14 +242,14 @@ void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
     wait(ready);
     const double busy = now_seconds() - begin;
     account_.busy_seconds += busy;
-    if (shard.count > 0) seconds_per_sample_.push_back(busy / static_cast<double>(shard.count));
+    if (rows > 0) seconds_per_sample_.push_back(busy / static_cast<double>(rows));
     group_.communicator->wait(ticket);
   }
   replica_.update(step_, learning_rate(step_));
   const size_t slot = static_cast<size_t>(step_) % (kInFlight + 1);
   pending_.push_back({epoch, step_, replica_.read_sums(sums_of(slot), true), slot});
-  account_.samples += shard.count;
-  samples_since_merge_ += static_cast<double>(shard.count);
+  account_.samples += rows;
+  samples_since_merge_ += static_cast<double>(rows);
   drain(kInFlight);
 }
 
@@ -274,6 +283,26 @@ void Trainer::report_no_number(int64_t epoch, int64_t step, const char* what, do
        ". Try a smaller learning rate (optimizer.lr) or a warm-up (schedule.warmup_steps)");
 }
 
+void Trainer::take_norm(const Pending& step, double norm) {
+  if (std::isfinite(norm)) {
+    norm_sum_ += norm;
+    ++norm_steps_;
+    skipped_in_a_row_ = 0;
+    return;
+  }
+  // With a scaled loss an overflow is part of the search for the scale: the device skipped the step
+  // and halved the scale. Without one, or if halving does not help, training has diverged.
+  if (!replica_.graphs().loss_scaled)
+    report_no_number(step.epoch, step.step, "the gradient's norm", norm);
+  ++skipped_;
+  if (++skipped_in_a_row_ < kMostSkipped) return;
+  fail(
+      ErrorCode::kTraining, "the gradients have overflowed 16 bits in the last ", skipped_in_a_row_,
+      " steps, up to step ", step.step, " (epoch ", step.epoch + 1,
+      "), and no smaller loss scale helps; nothing is learned. Scale the inputs down (data.scale), "
+      "add normalising layers, or use precision bf16 or fp32");
+}
+
 void Trainer::drain(size_t keep) {
   while (pending_.size() > keep) {
     const Pending pending = pending_.front();
@@ -289,11 +318,7 @@ void Trainer::drain(size_t keep) {
       report_no_number(pending.epoch, pending.step, "the loss", loss);
     }
     if (replica_.measures_norm()) {
-      const double norm = sums[graphs.sums_floats];
-      if (!std::isfinite(norm))
-        report_no_number(pending.epoch, pending.step, "the gradient's norm", norm);
-      norm_sum_ += norm;
-      ++norm_steps_;
+      take_norm(pending, sums[graphs.sums_floats]);
     }
     last_loss_ = loss;
     for (const auto& [name, value] : step.values) epoch_sums_.values[name] += value;
@@ -310,11 +335,14 @@ bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
   Prefetcher prefetcher(slots(), [&, this](BatchSlot& slot) {
     if (next >= last) return false;
     const std::vector<int64_t> indices = order.indices(epoch, next);
-    const IndexRange shard =
-        shard_slice(plan_.counts(static_cast<int64_t>(indices.size())), group_.rank);
-    fill_batch(train_, indices.data() + shard.first, static_cast<size_t>(shard.count), slot.x,
-               slot.labels);
-    slot.count = shard.count;
+    slot.count = 0;
+    for (const IndexRange& shard : pass_shards(static_cast<int64_t>(indices.size()))) {
+      const auto done = static_cast<size_t>(slot.count);
+      fill_batch(train_, indices.data() + shard.first, static_cast<size_t>(shard.count),
+                 static_cast<char*>(slot.x) + done * train_.input_bytes(),
+                 static_cast<char*>(slot.labels) + done * train_.label_bytes());
+      slot.count += shard.count;
+    }
     ++next;
     return true;
   });
@@ -370,6 +398,7 @@ StopReason Trainer::run() {
     epoch_sums_ = {};
     norm_sum_ = 0;
     norm_steps_ = 0;
+    skipped_ = 0;
     if (first == 0) carried_ = {};
     const bool trial = plan_.is_auto() && group_.n_ranks > 1 && step_ == options_.first_step;
     const int64_t middle = trial ? std::min(first + kTrialSteps, per_epoch) : first;
@@ -392,6 +421,7 @@ StopReason Trainer::run() {
     for (const auto& [name, value] : carried_.values) report.whole.values[name] += value;
     carried_ = {};
     if (norm_steps_ > 0) report.grad_norm = norm_sum_ / static_cast<double>(norm_steps_);
+    report.skipped = skipped_;
     for (int64_t s = started - epoch * per_epoch; s < step_ - epoch * per_epoch; ++s) {
       report.samples += batches_.range(s).count;
     }

@@ -67,6 +67,7 @@ struct EpochReport {
   Sums train;           // as trained
   Sums whole;           // the same with the steps of the epoch that another run did before it
   std::optional<double> grad_norm;  // mean over the steps, where it is measured
+  int64_t skipped = 0;              // steps without an update: gradients overflowed (fp16)
   Plateau plateau;
   std::optional<Sums> test;
 };
@@ -110,8 +111,8 @@ class Trainer {
   // Prepares all kernels that training and evaluation need, and launches each once. The replica's
   // parameters and state stay as they are.
   void prepare();
-  // Runs until the end. Errors: kTraining for a loss that is no number (names the step) or a lost
-  // peer; kDevice.
+  // Runs until the end. Errors: kTraining for a loss that is no number (names the step), gradients
+  // that are none (with a scaled loss: in many steps on end), or a lost peer; kDevice.
   StopReason run();
   // Sums over the whole data set, each sample once; nothing if a stop was requested on any rank.
   // Collective.
@@ -119,6 +120,7 @@ class Trainer {
 
   RankAccount account() const;
   int64_t steps_done() const { return step_; }
+  int64_t first_pass_rows() const;  // this rank's samples in the first pass over a full batch
 
  private:
   struct Pending {
@@ -129,15 +131,17 @@ class Trainer {
   // Steps [first, last) of an epoch with a fixed plan; false if the run must stop.
   bool run_steps(int64_t epoch, int64_t first, int64_t last);
   void train_step(int64_t epoch, int64_t index, BatchSlot& batch);
-  // The passes of a step over a shard; the event after which the batch's memory is free.
-  cl::Event passes(const BatchSlot& batch, IndexRange shard);
-  std::vector<int64_t> pass_counts(int64_t rows) const;
+  // The passes of a step; the event after which the batch's memory is free.
+  cl::Event passes(const BatchSlot& batch, const std::vector<IndexRange>& shards);
+  // This rank's part of every pass over a batch of `rows`.
+  std::vector<IndexRange> pass_shards(int64_t rows) const;
   void prepare_kernels(int64_t batch_size);
   int64_t pass_rows() const;  // at most
   double learning_rate(int64_t step) const;
   void end_plateau_epoch(const EpochReport& report);
   float* sums_of(size_t slot) const;
   void drain(size_t keep);
+  void take_norm(const Pending& step, double norm);
   bool must_stop();
   void replan();
   // Makes the replicas' statistics one, by each slot's merge rule. Collective.
@@ -152,8 +156,10 @@ class Trainer {
   std::vector<int64_t> batch_sizes()
       const;  // of an epoch: the full one, and the last if it differs
 
-  static constexpr size_t kSlots = 3;          // staged batches
-  static constexpr size_t kInFlight = 4;       // steps whose sums have not come back
+  static constexpr size_t kSlots = 3;     // staged batches
+  static constexpr size_t kInFlight = 4;  // steps whose sums have not come back
+  // Skipped steps on end: enough to halve the largest loss scale to the least one, and some more.
+  static constexpr int64_t kMostSkipped = 32;
   static constexpr int64_t kTrialSteps = 10;   // before the first measured plan
   static constexpr int64_t kReplanSteps = 50;  // at least, between two later ones
 
@@ -175,7 +181,8 @@ class Trainer {
   Sums carried_;  // of the first epoch's steps before this run
   Plateau plateau_;
   double norm_sum_ = 0;  // of the epoch's steps, as the next
-  int64_t norm_steps_ = 0;
+  int64_t norm_steps_ = 0, skipped_ = 0;
+  int64_t skipped_in_a_row_ = 0;
   RankAccount account_;
   std::vector<double> seconds_per_sample_;  // of this rank's steps since the last plan
   int64_t replans_ = 0, planned_at_ = 0;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "core/base/error.h"
+#include "core/graph/size_limits.h"
+
 namespace netcl {
 
 CompiledGraph::CompiledGraph(Graph graph, KernelProvider& kernels, std::shared_ptr<Queue> queue,
@@ -15,9 +18,8 @@ CompiledGraph::CompiledGraph(Graph graph, KernelProvider& kernels, std::shared_p
 void CompiledGraph::copy_sum(const Reduction& reduction) const {
   const size_t bytes = reduction.desc.size_bytes();
   if (bytes == 0) return;
-  with_cl_errors("copying a sum", [&] {
-    queue_->cl().enqueueCopyBuffer(reduction.in, reduction.out, 0, 0, bytes);
-  });
+  with_cl_errors("copying a sum",
+                 [&] { queue_->cl().enqueueCopyBuffer(reduction.in, reduction.out, 0, 0, bytes); });
 }
 
 std::vector<TensorDesc> CompiledGraph::descs(const std::vector<ValueId>& values,
@@ -53,7 +55,24 @@ void CompiledGraph::run(int64_t batch, bool grouped) {
   queue_->enqueued(instance.num_launches);
 }
 
+// No tensor may be larger than what the device allocates in one piece.
+void CompiledGraph::check_sizes(int64_t batch) const {
+  const auto check = [&](ValueId v) {
+    const TensorDesc& desc = graph_.desc(v);
+    const TensorDesc concrete{desc.dtype, desc.shape.with_batch(batch)};
+    if (fits(queue_->device().info(), concrete)) return;
+    require_size(queue_->device().info(), concrete,
+                 str_cat(graph_.describe(v), ", ", concrete.str(), ","),
+                 desc.shape.symbolic() ? kSmallerBatch : kSmallerModel);
+  };
+  for (const Graph::Place& place : graph_.externals()) check(place.value);
+  for (const Node& node : graph_.nodes()) {
+    for (const ValueId v : node.out) check(v);
+  }
+}
+
 std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(int64_t batch) {
+  check_sizes(batch);
   auto instance = std::make_unique<Instance>();
   std::map<ValueId, cl::Buffer> place;  // of roots
   for (const auto* places : {&graph_.externals(), &graph_.outputs()}) {
@@ -86,12 +105,17 @@ std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(int64_t ba
     instance->executables.emplace_back(queue_->device(), *recipe);
     instance->num_launches += instance->executables.back().num_launches();
     for (const uint64_t bytes : recipe->scratch_bytes) {
+      require_bytes(queue_->device().info(), static_cast<double>(bytes),
+                    str_cat("the scratch memory of ", node.op->name, ", which makes ",
+                            graph_.describe(node.out[0]), ","),
+                    kSmallerBatch);
       scratch[i].push_back(lifetimes.size());
       lifetimes.push_back({bytes, i, i});
     }
   }
 
   const MemoryPlan plan = plan_memory(lifetimes);
+  check_workspace(plan, batch);
   instance->workspace = take_workspace(plan);
   size_t sum = 0;
   for (const Lifetime& l : lifetimes) sum += l.size_bytes;
@@ -114,6 +138,34 @@ std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(int64_t ba
     instance->executables[next++].bind(in, out, extra);
   }
   return instance;
+}
+
+// All together must fit as well: drivers allocate late, and then fail without saying for whom.
+void CompiledGraph::check_workspace(const MemoryPlan& plan, int64_t batch) const {
+  const DeviceInfo& device = queue_->device().info();
+  double more = 0;
+  for (size_t i = 0; i < plan.slot_bytes.size(); ++i) {
+    const bool have = i < workspace_.size() && workspace_[i] != nullptr &&
+                      workspace_[i]->size_bytes() >= plan.slot_bytes[i];
+    if (!have) more += static_cast<double>(plan.slot_bytes[i]);
+  }
+  const double held = static_cast<double>(queue_->pool_bytes());
+  if (held + more <= static_cast<double>(device.memory_bytes)) return;
+  std::string largest = "none";
+  size_t most = 0;
+  for (const Node& node : graph_.nodes()) {
+    for (const ValueId v : node.out) {
+      const TensorDesc desc = descs({v}, batch)[0];
+      if (desc.size_bytes() <= most) continue;
+      most = desc.size_bytes();
+      largest = graph_.describe(v) + ", " + desc.str();
+    }
+  }
+  fail(ErrorCode::kDevice, "the temporaries of a step with ", batch, " samples need ",
+       bytes_text(more), " beside the ", bytes_text(held), " in use; ", device.selector, " (",
+       device.name, ") has ", bytes_text(static_cast<double>(device.memory_bytes)),
+       " of memory. The largest is ", largest, ". To fit, ", kSmallerBatch,
+       "; \"recompute\": true on layers keeps fewer of them");
 }
 
 std::vector<std::shared_ptr<Storage>> CompiledGraph::take_workspace(const MemoryPlan& plan) {

@@ -35,8 +35,8 @@ class CompiledGraph {
   CompiledGraph(Graph graph, KernelProvider& kernels, std::shared_ptr<Queue> queue, Memory memory,
                 AllReduce all_reduce = nullptr);
 
-  // Prepares the instance for a batch size (0 is allowed) unless it exists. Errors: kDevice,
-  // kPlugin.
+  // Prepares the instance for a batch size (0 is allowed) unless it exists. Errors: kDevice (a
+  // tensor that the device cannot hold is named before anything is allocated), kPlugin.
   void prepare(int64_t batch);
   // Enqueues the instance's launches; prepares it if need be. Not `grouped`: no replica is waited
   // for, sums are their inputs (to launch everything once before training). Errors: kDevice.
@@ -61,8 +61,10 @@ class CompiledGraph {
     size_t num_launches = 0;
   };
   std::unique_ptr<Instance> make_instance(int64_t batch);
+  void check_sizes(int64_t batch) const;
   void copy_sum(const Reduction& reduction) const;
   std::vector<std::shared_ptr<Storage>> take_workspace(const MemoryPlan& plan);
+  void check_workspace(const MemoryPlan& plan, int64_t batch) const;
   std::vector<TensorDesc> descs(const std::vector<ValueId>& values, int64_t batch) const;
 
   const Graph graph_;

@@ -40,6 +40,25 @@ void Graph::recorded(const Node& node) {
   if (node.op->view) view_of_[node.out[0]] = node.in[0];
 }
 
+std::string Graph::describe(ValueId value) const {
+  for (const Place& place : externals_) {
+    if (place.value == value) return place.name;
+  }
+  const auto made = std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& node) {
+    return std::find(node.out.begin(), node.out.end(), value) != node.out.end();
+  });
+  if (made == nodes_.end()) return str_cat("value ", value);
+  const std::string text = "the output of " + made->op->name;
+  if (const auto part = origins_.find(value); part != origins_.end())
+    return text + " in " + part->second;
+  // The backward part is recorded after the layers, from what they made.
+  for (auto in = made->in.rbegin(); in != made->in.rend(); ++in) {
+    const auto part = origins_.find(*in);
+    if (part != origins_.end()) return text + ", which follows from " + part->second;
+  }
+  return text;
+}
+
 std::string Graph::str() const {
   const auto list = [](const std::vector<ValueId>& values) {
     std::string text;

@@ -34,6 +34,11 @@ class Graph : public Recorder {
   // The value whose memory `value` shares through views.
   ValueId root(ValueId value) const;
 
+  // Says which part of a model made a value ("model.layers[2] (conv2d)"); the first to say so wins.
+  void set_origin(ValueId value, const std::string& part) { origins_.emplace(value, part); }
+  // The value in words, for messages: "the output of conv2d in model.layers[2] (conv2d)".
+  std::string describe(ValueId value) const;
+
   // For passes.
   std::vector<Node>& mutable_nodes() { return nodes_; }
   // One line a node, for tests and `--explain`: "v5 = matmul(v0, v1) transpose_b=1 : f32[B,10]".
@@ -45,6 +50,7 @@ class Graph : public Recorder {
  private:
   std::vector<Place> externals_, outputs_;
   std::map<ValueId, ValueId> view_of_;
+  std::map<ValueId, std::string> origins_;
 };
 
 }  // namespace netcl

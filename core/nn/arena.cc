@@ -21,4 +21,14 @@ const ArenaLayout::Entry& ArenaLayout::find(const std::string& name) const {
   fail(ErrorCode::kInternal, "arena: there is no ", name);
 }
 
+std::string largest_of(const std::string& what, const ArenaLayout& layout) {
+  const ArenaLayout::Entry* largest = nullptr;
+  for (const ArenaLayout::Entry& entry : layout.entries()) {
+    if (largest == nullptr || entry.desc.shape.num_elements() > largest->desc.shape.num_elements())
+      largest = &entry;
+  }
+  if (largest == nullptr) return what;
+  return str_cat(what, ", of which ", largest->name, " ", largest->desc.str(), " is the largest,");
+}
+
 }  // namespace netcl

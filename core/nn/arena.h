@@ -35,6 +35,9 @@ class ArenaLayout {
   int64_t num_floats_ = 0;
 };
 
+// "the parameters, of which layers.0.weight f32[8,4] is the largest".
+std::string largest_of(const std::string& what, const ArenaLayout& layout);
+
 }  // namespace netcl
 
 #endif  // NETCL_CORE_NN_ARENA_H_

@@ -88,6 +88,11 @@ Traced trace(const StepSpec& spec, LayerProvider& layers, TraceKind kind, std::v
       {training, spec.locate});
   if (spec.precision != DType::kF32) graph.set_autocast(spec.precision);
   const ValueId output = tracer.sequence(spec.layers, "model.layers", x);
+  for (const TracedLayer& layer : tracer.traced()) {
+    for (size_t i = layer.nodes.begin; i < layer.nodes.end; ++i) {
+      for (const ValueId v : graph.nodes()[i].out) graph.set_origin(v, layer.name);
+    }
+  }
   graph.set_autocast(std::nullopt);  // losses and counts are exact
   out.updates = tracer.updates();
   out.recompute = tracer.recompute();
@@ -142,6 +147,8 @@ void output_statistics(const Traced& train, StepGraphs& out) {
 
 namespace {
 
+constexpr int64_t kMostFloats = int64_t{1} << 32;  // elements are counted in 31 bits
+
 // The gradients of the slots, none for those that are frozen.
 std::vector<std::optional<ValueId>> slot_gradients(const Traced& train, StepGraphs& out) {
   std::vector<ValueId> wanted;
@@ -152,8 +159,7 @@ std::vector<std::optional<ValueId>> slot_gradients(const Traced& train, StepGrap
     of.push_back(i);
   }
   std::optional<ValueId> seed;
-  if (out.loss_scaled)
-    seed = loss_scale::scale(out.train, loss_scale::state(out.train), 0);
+  if (out.loss_scaled) seed = loss_scale::scale(out.train, loss_scale::state(out.train), 0);
   const auto found = gradients(out.train, train.loss, seed, wanted, train.recompute);
   std::vector<std::optional<ValueId>> grads(out.slots.size());
   for (size_t i = 0; i < of.size(); ++i) grads[of[i]] = found[i];
@@ -168,12 +174,18 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
   std::vector<Slot> declared;
   const Traced train = trace(spec, layers, TraceKind::kTrain, declared, out.constants, out.train);
   for (const Slot& slot : declared) (slot.statistic ? out.statistics : out.slots).push_back(slot);
-  NETCL_CHECK(!out.slots.empty(), ErrorCode::kUsage, "model: it has no parameters to train");
+  NETCL_CHECK(
+      !out.slots.empty(), ErrorCode::kUsage, place_of(spec)("model.layers"),
+      "no layer has parameters, so there is nothing to train; add one that has, such as linear");
   out.num_outputs = train.num_outputs;
   out.vocabulary = train.vocabulary;
 
   for (size_t i = out.slots.size(); i-- > 0;)
     out.parameters.add(out.slots[i].name, out.slots[i].desc);
+  NETCL_CHECK(out.parameters.num_floats() <= kMostFloats, ErrorCode::kDevice,
+              largest_of("the parameters", out.parameters), " need ",
+              out.parameters.num_floats() * 4, " bytes; no device computes with more than ",
+              kMostFloats * 4, " in one piece. Make the model's layers smaller");
   out.plan = plan_update(spec.optimizer, out.parameters);
   const auto grads = slot_gradients(train, out);
   output_sums(out.train, train);

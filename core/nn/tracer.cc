@@ -1,6 +1,7 @@
 #include "core/nn/tracer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/abi/netcl_plugin.h"
 #include "core/base/error.h"
@@ -30,6 +31,13 @@ std::string slot_prefix(const std::string& path) {
 std::string described(const ordered_json& value) {
   const std::string text = value.dump();
   return str_cat(value.type_name(), " ", text.size() > 60 ? text.substr(0, 57) + "..." : text);
+}
+
+// A limit or a value in full: 16777216, not 1.67772e+07.
+std::string number_text(double number) {
+  constexpr double kExact = 9e15;
+  const bool whole = number == std::floor(number) && std::abs(number) < kExact;
+  return whole ? std::to_string(static_cast<int64_t>(number)) : str_cat(number);
 }
 
 // The JSON value as an attribute of `kind`, or nullopt if it is of another type.
@@ -129,7 +137,9 @@ LayerArgs Tracer::check_args(const LayerType& type, const ordered_json& config,
         out.nested.push_back({attr.key, {-1, 0}});
         continue;
       }
-      if (found == config.end() || !found->is_array()) bad(at, "expected a list of layers");
+      if (found == config.end())
+        bad(at, "layer \"" + type.name() + "\" needs this key: a list of layers");
+      if (!found->is_array()) bad(at, "expected a list of layers, found " + described(*found));
       out.nested.push_back(
           {attr.key, {static_cast<int64_t>(lists_.size()), static_cast<uint32_t>(found->size())}});
       lists_.push_back({&*found, at});
@@ -148,8 +158,8 @@ LayerArgs Tracer::check_args(const LayerType& type, const ordered_json& config,
     if (found->is_number() && (attr.min != 0 || attr.max != 0)) {
       const double number = found->get<double>();
       if (number < attr.min || number > attr.max) {
-        bad(at, str_cat("expected ", kind_name(attr.kind), " from ", attr.min, " to ", attr.max,
-                        ", found ", number));
+        bad(at, str_cat("expected ", kind_name(attr.kind), " from ", number_text(attr.min), " to ",
+                        number_text(attr.max), ", found ", number_text(number)));
       }
     }
     if (found->is_string() && !attr.choices.empty()) {
@@ -181,6 +191,7 @@ std::vector<ValueId> Tracer::layer(const ordered_json& config, const std::string
     const LayerArgs args = check_args(type, config, path);
     const size_t begin = recorder_.nodes().size();
     std::vector<ValueId> out = type.trace(*this, args, in);
+    traced_.push_back({{begin, recorder_.nodes().size()}, path + " (" + type.name() + ")"});
     if (wants_recompute(config, path)) mark_recompute({begin, recorder_.nodes().size()});
     path_ = saved;
     return out;
@@ -212,6 +223,10 @@ void Tracer::mark_recompute(NodeRange range) {
 ValueId Tracer::slot(Slot slot) {
   NETCL_CHECK(!slot.desc.shape.symbolic(), ErrorCode::kPlugin, "slot \"", slot.name,
               "\" has a shape that depends on the batch: ", slot.desc.shape.str());
+  double elements = 1;  // a product of integers could wrap
+  for (const int64_t d : slot.desc.shape.dims()) elements *= static_cast<double>(d);
+  NETCL_CHECK(elements < 1e13, ErrorCode::kUsage, "the parameter \"", slot.name, "\" would be ",
+              slot.desc.str(), ", which is beyond any memory; make the layer or its input smaller");
   slot.name = slot_prefix(path_) + "." + slot.name;
   const auto known = std::find_if(slots_.begin(), slots_.end(),
                                   [&](const Slot& other) { return other.name == slot.name; });

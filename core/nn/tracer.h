@@ -36,6 +36,12 @@ struct SlotUpdate {
   ValueId next;
 };
 
+// The nodes that a layer recorded, those of the layers in it included.
+struct TracedLayer {
+  NodeRange nodes;
+  std::string name;  // "model.layers[2] (conv2d)"
+};
+
 struct TraceOptions {
   bool training = true;
   // Gives a path of the configuration ("model.layers[2].out") its place ("digits.json:12"), or "".
@@ -72,6 +78,8 @@ class Tracer {
   const std::vector<SlotUpdate>& updates() const { return updates_; }
   // The nodes of layers with "recompute": true, outermost ones only.
   const std::vector<NodeRange>& recompute() const { return recompute_; }
+  // Every layer that was traced, inner ones before those that hold them.
+  const std::vector<TracedLayer>& traced() const { return traced_; }
 
  private:
   struct NestedList {
@@ -97,6 +105,7 @@ class Tracer {
   std::map<ValueId, Slot> statistics_;  // by the value that stands for them
   std::vector<SlotUpdate> updates_;
   std::vector<NodeRange> recompute_;
+  std::vector<TracedLayer> traced_;
   int64_t next_stream_ = 0;
 };
 

@@ -138,7 +138,7 @@ ConvSizes conv_transpose_sizes(const OpCall& call) {
   s.h = (s.oh - 1) * s.height.stride - 2 * s.height.padding + s.height.extent() + extra[0];
   s.w = (s.ow - 1) * s.width.stride - 2 * s.width.padding + s.width.extent() + extra[1];
   NETCL_CHECK(s.h >= 1 && s.w >= 1, ErrorCode::kUsage, "the output of input ", x.str(),
-              " and weight ", w.str(), " would be ", (Shape{s.h, s.w}.str()), "; use less padding");
+              " and weight ", w.str(), " would be ", s.h, " x ", s.w, "; use less padding");
   check_bias(call, s.c);
   return s;
 }

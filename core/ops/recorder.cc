@@ -26,13 +26,22 @@ void check_input_count(const OpRow& row, const std::vector<TensorDesc>& in) {
               row.min_in, " to ", row.max_in, " inputs, was given ", in.size());
 }
 
+// A guard against sizes that no machine holds, so that products of dimensions cannot wrap. Of a
+// symbolic shape the elements for one sample count.
+void require_possible(const TensorDesc& desc) {
+  constexpr double kMost = 1e13;
+  double elements = 1;
+  for (const int64_t d : desc.shape.dims()) elements *= static_cast<double>(d < 0 ? -d : d);
+  NETCL_CHECK(elements < kMost, ErrorCode::kUsage, "the output would be ", desc.str(),
+              ", which is beyond any memory; make the layer or its input smaller");
+}
+
 }  // namespace
 
 std::vector<ValueId> Recorder::autocast(const OpRow& row, std::vector<ValueId> in) {
   if (!autocast_ || row.name == "cast") return in;
   const auto stays_f32 = [&](size_t i) {
-    return !row.half_storage ||
-           std::count(row.always_f32.begin(), row.always_f32.end(), i) > 0;
+    return !row.half_storage || std::count(row.always_f32.begin(), row.always_f32.end(), i) > 0;
   };
   // Rows that follow take their inputs' type; the elementwise family promotes by itself.
   DType type = row.autocast == Autocast::kLow ? *autocast_ : DType::kF32;
@@ -71,6 +80,7 @@ std::vector<ValueId> Recorder::apply(const std::string& op, const std::vector<Va
     for (const TensorDesc& desc : out_descs) {
       NETCL_CHECK(desc.shape.rank() <= NETCL_MAX_RANK, ErrorCode::kUsage, "the output ", desc.str(),
                   " has more than ", NETCL_MAX_RANK, " dimensions");
+      require_possible(desc);
     }
   } catch (const Error& e) {
     fail(e.code(), call_text(row, in_descs), ": ", e.message());

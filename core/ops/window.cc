@@ -11,8 +11,9 @@ Pair pair_of(const Attrs& attrs, const char* key, int64_t low, const Pair& absen
   NETCL_CHECK(list.size() <= 2, ErrorCode::kUsage, "attribute \"", key,
               "\" must hold one integer or two (height, width), holds ", list.size());
   for (const int64_t value : list) {
-    NETCL_CHECK(value >= low && value < (int64_t{1} << 24), ErrorCode::kUsage, "attribute \"", key,
-                "\" must be at least ", low, ", is ", value);
+    constexpr int64_t kMost = (int64_t{1} << 24) - 1;
+    NETCL_CHECK(value >= low && value <= kMost, ErrorCode::kUsage, "attribute \"", key,
+                "\" must be from ", low, " to ", kMost, ", is ", value);
   }
   return {list.front(), list.back()};
 }

@@ -4,25 +4,25 @@
 
 namespace netcl {
 
-namespace {
-
-// Sizes are rounded so that few distinct ones exist and buffers find a second user: powers of two
-// up to 1 MiB, then multiples of 1 MiB.
-size_t rounded_size(size_t size_bytes) {
-  constexpr size_t kMiB = size_t{1} << 20;
-  if (size_bytes > kMiB) return (size_bytes + kMiB - 1) / kMiB * kMiB;
-  size_t size = 512;
-  while (size < size_bytes) size *= 2;
-  return size;
-}
-
-}  // namespace
-
 Queue::Queue(Device& device)
     : device_(device), queue_(device.make_queue()), reads_(device.make_queue()) {}
 
 std::shared_ptr<Queue> Queue::create(Device& device) {
   return std::shared_ptr<Queue>(new Queue(device));
+}
+
+// Sizes are rounded so that few distinct ones exist and buffers find a second user: powers of two
+// up to 1 MiB, then multiples of 1 MiB, but not beyond what the device allocates.
+size_t Queue::rounded_size(size_t size_bytes) const {
+  constexpr size_t kMiB = size_t{1} << 20;
+  if (size_bytes > kMiB) {
+    const size_t rounded = (size_bytes + kMiB - 1) / kMiB * kMiB;
+    const auto most = static_cast<size_t>(device_.info().max_alloc_bytes);
+    return rounded > most ? size_bytes : rounded;
+  }
+  size_t size = 512;
+  while (size < size_bytes) size *= 2;
+  return size;
 }
 
 std::shared_ptr<Storage> Queue::lend(std::unique_ptr<Storage> storage) {

@@ -69,6 +69,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
  private:
   explicit Queue(Device& device);
   std::shared_ptr<Storage> lend(std::unique_ptr<Storage> storage);
+  size_t rounded_size(size_t size_bytes) const;
   void throw_kept_error() const;
   template <typename Body>
   void keep_error(const std::string& what, Body&& body);

@@ -196,6 +196,114 @@ class BadInputs(unittest.TestCase):
         self.check(["predict", self.path("none"), self.path("good.csv")], 7, ["none"])
         self.check(["generate", self.run_dir, "--length", "5"], 2, ["no language model", "predict"])
 
+    def test_layers(self):
+        """Each message names the layer's place, its type, the shapes and what to change."""
+        reshape = {"type": "reshape", "shape": [1, 2, 2]}
+        flat = [{"type": "flatten"}, {"type": "linear", "out": 3}]
+
+        def conv(**keys):
+            return [reshape, dict({"type": "conv2d", "out": 2, "kernel": 2}, **keys), *flat]
+
+        heads = [{"type": "reshape", "shape": [2, 2]}, {"type": "multihead_attention", "heads": 3}, *flat]
+        linear = {"type": "linear", "out": 3}
+        for name, layers, words in (
+                ("kernel", conv(kernel=3), ["layers[1] (conv2d", "[3,3]", "[2,2]", "[B,1,2,2]", "padding"]),
+                ("kernel_zero", conv(kernel=0), ["layers[1]", "kernel", "at least 1", "found 0"]),
+                ("kernel_list", conv(kernel=[1, 2, 3]), ["layers[1]", "kernel", "[1,2,3]"]),
+                ("stride", conv(stride=0), ["layers[1]", "stride", "at least 1"]),
+                ("padding", conv(padding=-1), ["layers[1]", "padding", "found -1"]),
+                ("dilation", conv(dilation=1 << 23), ["layers[1]", "[8388609,8388609]", "larger"]),
+                ("dilation_huge", conv(dilation=1 << 40), ["layers[1]", "dilation", "16777215"]),
+                ("padding_huge", conv(padding=1 << 23), ["layers[", "beyond any memory"]),
+                ("out_huge", conv(out=1 << 25), ["layers[1].out", "16777216", "33554432"]),
+                ("groups", conv(groups=3), ["layers[1] (conv2d", "groups", "3", "1 input", "2 output"]),
+                ("channels", [{"type": "conv2d", "out": 2, "kernel": 2}, *flat],
+                 ["layers[0]", "[N,C,H,W]", "[B,4]", "reshape"]),
+                ("heads", heads, ["layers[1]", "3 heads", "2 features", "[B,2,2]"]),
+                ("group_norm", [reshape, {"type": "group_norm", "groups": 2}, *flat], ["layers[1]", "2 groups", "1"]),
+                ("residual", [{"type": "residual", "layers": [{"type": "linear", "out": 5}]}, linear],
+                 ["layers[0]", "[B,5]", "[B,4]", "shortcut"]),
+                ("reshape", [{"type": "reshape", "shape": [3]}, linear], ["layers[0]", "4 elements", "3"]),
+                ("weight_huge", [{"type": "linear", "out": 1 << 30}] * 2 + [linear],
+                 ["layers[1]", "beyond any memory"]),
+                ("transposed", [reshape, {"type": "conv_transpose2d", "out": 2, "kernel": 1, "padding": 5}, *flat],
+                 ["layers[1]", "-8 x -8", "padding"]),
+                ("list", [{"type": "sequential", "layers": 3}], ["layers[0].layers", "list", "3"]),
+                ("nothing", [{"type": "relu"}], ["layers_nothing.json", "model.layers", "parameters"]),
+                ("none", [], ["model.layers", "at least one"]),
+                ("no_branch", [{"type": "sum", "layers": []}, linear], ["layers[0]", "empty"]),
+                ("recompute", [dict(linear, recompute="yes")], ["layers[0].recompute", "true or false"]),
+                ("dropout", [{"type": "dropout", "p": 1}, linear], ["layers[0].p", "found 1"]),
+                ("tokens", [{"type": "embedding", "vocabulary": 5, "features": 2}, *flat],
+                 ["layers[0]", "i32 tokens", "[B,4]"])):
+            self.check_train(self.config("layers_" + name, {"model.layers": layers}), 2, words)
+
+    def test_tokens(self):
+        text = self.write("short.txt", "in the beginning\n" * 20)
+        data = {"format": "text", "train": text, "context": 8}
+        embedding = {"type": "embedding", "vocabulary": 30, "features": 4}
+
+        def check(name, layers, code, words, size=8):
+            changes = {"data": data, "model.input": [size], "model.layers": layers}
+            self.check_train(self.config("tokens_" + name, changes), code, words)
+
+        check("vocabulary", [dict(embedding, vocabulary=5), {"type": "linear", "out": 30}], 5,
+              ["short.txt", "position", "token", "5 rows", "larger"])
+        check("outputs", [embedding, {"type": "linear", "out": 5}], 5, ["short.txt", "5 outputs", "vocabulary"])
+        check("positions", [embedding, {"type": "position_embedding", "length": 4}, {"type": "linear", "out": 30}], 2,
+              ["layers[1]", "[B,8,4]", "4 positions", "length"])
+        check("context", [embedding, {"type": "linear", "out": 30}], 5, ["short.txt", "[8]", "[9]"], size=9)
+        check("linear", [{"type": "linear", "out": 30}], 2, ["layers[0]", "i32 tokens", "embedding"])
+        config = self.config("tokens_model", {"data": data, "model.input": [8], "model.layers": [
+            embedding, {"type": "linear", "out": 30}]})
+        run_dir = self.cli.train(config, "--devices", "cpu:0", "--max-steps", "1")["run_dir"]
+        self.check(["generate", run_dir, "--prompt", "in XYZ"], 5, ["X"])
+
+    def test_training_options(self):
+        for name, changes, words in (
+                ("smoothing", {"loss": {"type": "cross_entropy", "label_smoothing": 1.5}}, ["label_smoothing", "1.5"]),
+                ("no_weight", {"loss": {"type": "cross_entropy", "class_weights": [0, 0, 0]}}, ["class_weights", "above 0"]),
+                ("accumulate", {"accumulate": 9}, ["accumulate", "8", "9"]),
+                ("schedule", {"schedule": {"type": "cosin"}}, ["schedule.type", "cosin", '"cosine"']),
+                ("momentum", {"optimizer.momentum": 1.5}, ["optimizer.momentum", "1.5", "below 1"]),
+                ("group", {"optimizer.groups": [{"match": "layer.0.weight", "lr_scale": 0}]},
+                 ["optimizer.groups", "layer.0.weight", "layers.0.weight"]),
+                ("frozen", {"optimizer.groups": [{"match": "*", "frozen": True}]}, ["optimizer.groups", "frozen"]),
+                ("precision", {"precision": "bf61"}, ["precision", "bf61", '"bf16"'])):
+            self.check_train(self.config("options_" + name, changes), 2, words)
+        self.check_train(self.config("options_tf32", {"precision": "tf32"}), 3, ["tf32", "cpu:0", "bf16"])
+        self.check_train(self.config("options_ignored", {"data.train": os.path.basename(self.write(
+            "ignored.csv", "1,2,3,4,0\n" * 4)), "loss": {"type": "cross_entropy", "ignore_index": 0}}), 5,
+            ["ignored.csv", "every label", "ignore_index"])
+        self.check_train(self.config("options_from", {"init_from": "nowhere.safetensors"}), 7, ["nowhere.safetensors"])
+        other = self.config("options_other", {"init_from": self.checkpoint, "model.layers": [
+            {"type": "linear", "out": 5}, {"type": "relu"}, {"type": "linear", "out": 3}]})
+        self.check_train(other, 7, ["layers.0", "[6,4]", "[5,4]"])
+
+    def test_what_a_device_cannot_hold(self):
+        """Said before anything is allocated: the tensor, its size, the device's limit, what to change."""
+        done = self.cli.run("devices", "--json")
+        limit = next(d for d in json.loads(done.stdout)["devices"] if d["selector"] == "cpu:0")["max_alloc_bytes"]
+        floats = limit // 4 + 1
+        for changes in ({}, {"accumulate": 2}, {"precision": "bf16"}):
+            # One activation of [B, out, 64, 64], twice the limit in any of the three.
+            out = min(1 << 23, 8 * floats // (4 * 4096))
+            document = self.check_train(self.config("large_activation", dict({"model.layers": [
+                {"type": "reshape", "shape": [1, 2, 2]},
+                {"type": "conv2d", "out": out, "kernel": 1, "padding": 31},
+                {"type": "global_avg_pool"}, {"type": "linear", "out": 3}]}, **changes)), 3, [
+                    "the output of conv2d in model.layers[1] (conv2d)", ",%d,64,64]" % out, str(limit),
+                    "max_alloc_bytes", "batch_size", "accumulate", "bf16", "cpu:0"])
+            self.assertIn("rank 0", document["error"])
+        rows = floats // 4 + 1
+        for name, layer in (("linear", {"type": "linear", "out": rows}),
+                            ("sequential", {"type": "sequential", "layers": [{"type": "linear", "out": rows}]})):
+            slot = "layers.0.weight" if name == "linear" else "layers.0.layers.0.weight"
+            self.check_train(self.config("large_" + name, {"model.layers": [
+                layer, {"type": "reshape", "shape": [1, rows, 1]}, {"type": "global_avg_pool"},
+                {"type": "linear", "out": 3}]}), 3,
+                ["the parameters", slot, "[%d,4]" % rows, str(limit), "smaller"])
+
     def test_what_is_unusual_but_right(self):
         for name, rows, arguments in (("single", "1,2,3,4,0\n", ["--devices", "cpu:0/2"]),
                                       ("two", "1,2,3,4,0\n4,3,2,1,1\n", ["--devices", "cpu:0/3"])):

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "core/autograd/backward.h"
+#include "core/base/error.h"
 #include "core/graph/passes.h"
 #include "core/ops/case_inputs.h"
 #include "core/ops/host_recorder.h"
@@ -142,6 +143,35 @@ TEST(CompiledGraphTest, TemporariesShareMemory) {
   EXPECT_EQ(compiled.workspace_bytes(), 2u * 4 * 1024 * sizeof(float));
   compiled.prepare(1);  // a smaller instance lives in the same workspace
   EXPECT_EQ(compiled.workspace_bytes(), 2u * 4 * 1024 * sizeof(float));
+}
+
+// Said before any memory is asked for: which value, of which layer, how large, and the limit.
+TEST(CompiledGraphTest, NamesWhatDoesNotFit) {
+  DeviceFixture& f = shared_device();
+  const int64_t limit = f.device().info().max_alloc_bytes, width = int64_t{1} << 20;
+  Graph graph;
+  const ValueId x = graph.external("x", {DType::kF32, {-1, 1}});
+  const ValueId y = graph.call("broadcast_to", {x}, {{"shape", Shape{-1, width}}});
+  const auto grads = gradients(graph, graph.call("sum", {graph.call("mul", {y, y})}), {}, {x});
+  graph.set_origin(y, "model.layers[3] (repeat)");
+  graph.output("grad", *grads[0]);
+  CompiledGraph compiled(std::move(graph), f.kernels(), f.queue(),
+                         [](const std::string& name, const TensorDesc&) {
+                           ADD_FAILURE() << "memory for " << name;
+                           return cl::Buffer();
+                         });
+  const int64_t batch = limit / width / 4 + 1;
+  try {
+    compiled.prepare(batch);
+    FAIL() << "a tensor larger than the device allocates was accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kDevice);
+    for (const std::string& word :
+         {std::string("the output of broadcast_to in model.layers[3] (repeat)"),
+          TensorDesc{DType::kF32, {batch, width}}.str(), std::to_string(batch * width * 4),
+          std::to_string(limit), std::string("batch_size")})
+      EXPECT_NE(e.message().find(word), std::string::npos) << word << " in: " << e.message();
+  }
 }
 
 TEST(CompiledGraphTest, ReplayAllocatesNothing) {

@@ -217,6 +217,9 @@ void check_labels(const Dataset& dataset, int64_t num_outputs, const DataSource&
     smallest = std::min(smallest, *label);
     if (*label > *largest || *largest == ignored) largest = label;
   }
+  NETCL_CHECK(smallest != std::numeric_limits<int32_t>::max(), ErrorCode::kData, source.path,
+              ": every label is the ignored one, ", ignored,
+              "; nothing counts. Check loss.ignore_index and the labels");
   if (*largest < num_outputs || *largest == ignored) return;
   const bool one_based = smallest == 1 && *largest == num_outputs;
   fail(ErrorCode::kData, source.where((largest - begin) / each), ": labels reach ", *largest,

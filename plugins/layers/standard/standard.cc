@@ -24,6 +24,10 @@ using netcl::plugin::Value;
 void linear(const Trace& t) {
   const Value x = t.input(0);
   const std::vector<int64_t> shape = t.shape(x);
+  if (t.desc(x).dtype == NETCL_I32) {
+    throw Failure(NETCL_E_ARG,
+                  "expected numbers, found i32 tokens; put an embedding before this layer");
+  }
   if (shape.size() < 2 || shape.back() < 1) {
     throw Failure(
         NETCL_E_ARG,
