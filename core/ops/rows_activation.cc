@@ -108,9 +108,9 @@ void add_parameter_rows(std::vector<OpRow>& rows) {
 void add_gelu_rows(std::vector<OpRow>& rows) {
   add_activation(
       rows,
-      {"gelu", "(0.5f * x0 * (1.0f + erf(x0 * 0.70710678f)))",
+      {"gelu", "(x0 * normal_cdf(x0))",
        [](const double* x, const double*) { return 0.5 * x[0] * (1 + std::erf(x[0] * kSqrtHalf)); },
-       "(x0 * (0.5f * (1.0f + erf(x1 * 0.70710678f)) + x1 * 0.39894228f * exp(-0.5f * x1 * x1)))",
+       "(x0 * (normal_cdf(x1) + x1 * 0.39894228f * exp(-0.5f * x1 * x1)))",
        [](const double* x, const double*) {
          const double cdf = 0.5 * (1 + std::erf(x[1] * kSqrtHalf));
          return x[0] * (cdf + x[1] * kInvSqrt2Pi * std::exp(-0.5 * x[1] * x[1]));
@@ -172,6 +172,16 @@ void add_smooth_rows(std::vector<OpRow>& rows) {
                   }};
   hard.note = "the kinks at -3 and 3 are points that random values miss";
   add_activation(rows, hard);
+  Activation gate{"hardsigmoid", "(fmin(fmax(x0 + 3.0f, 0.0f), 6.0f) / 6.0f)",
+                  [](const double* x, const double*) {
+                    return std::fmin(std::fmax(x[0] + 3, 0), 6) / 6;
+                  },
+                  "(x1 > -3.0f && x1 < 3.0f ? x0 / 6.0f : 0.0f)",
+                  [](const double* x, const double*) {
+                    return x[1] > -3 && x[1] < 3 ? x[0] / 6 : 0;
+                  }};
+  gate.note = hard.note;
+  add_activation(rows, gate);
 }
 
 }  // namespace

@@ -241,6 +241,57 @@ OpRow argmax_row() {
   return row;
 }
 
+// y[i] = x[0] + ... + x[i] along the axis, or from the end.
+OpRow cumsum_row() {
+  OpRow row;
+  row.name = "cumsum";
+  row.half_storage = true;
+  row.attrs = {{"axis", int64_t{-1}}, {"reverse", int64_t{0}}};
+  const auto span = [](const OpCall& call) {
+    const Shape& shape = call.in[0].shape;
+    return span_of(shape, axes_of(call.attrs, shape));
+  };
+  row.infer = [](const OpCall& call) -> std::vector<TensorDesc> {
+    common_float(call);
+    flag(call.attrs, "reverse");
+    axes_of(call.attrs, call.in[0].shape);
+    return {call.in[0]};
+  };
+  row.facts = [span](const OpCall& call, Attrs& facts) { span_facts(span(call), facts); };
+  row.gradient = [](const GradCall& c) -> Grads {
+    Attrs attrs = c.node.attrs;
+    attrs.set("reverse", 1 - attrs.integer("reverse"));
+    return {c.recorder.call("cumsum", {dy0(c)}, attrs)};
+  };
+  row.reference = [span](const OpCall& call, const std::vector<const HostTensor*>& in,
+                         std::vector<HostTensor>& out) {
+    const ReduceSpan s = span(call);
+    const auto n = static_cast<size_t>(s.reduce);
+    const bool reverse = flag(call.attrs, "reverse");
+    for_each_line(s, [&](size_t, size_t first, size_t step) {
+      double sum = 0;
+      for (size_t i = 0; i < n; ++i) {
+        const size_t at = first + (reverse ? n - 1 - i : i) * step;
+        sum += in[0]->data[at];
+        out[0].data[at] = sum;
+      }
+    });
+  };
+  const std::vector<std::pair<Shape, int64_t>> shapes = {
+      {{1}, 0}, {{7}, -1}, {{13, 17}, 0}, {{13, 17}, 1}, {{2, 3, 5}, 1}, {{0, 3}, 1}, {{3, 257}, 1}};
+  for (const auto& [shape, axis] : shapes) {
+    for (const int64_t reverse : {0, 1}) {
+      OpCase c;
+      c.in = {{DType::kF32, shape}};
+      c.attrs = {{"axis", axis}, {"reverse", reverse}};
+      row.cases.push_back(c);
+    }
+  }
+  row.doc = {"y[i] = x[0] + ... + x[i] along the axis; reverse: x[i] + ... + x[n-1]",
+             "dx = cumsum of dy from the other end", ""};
+  return row;
+}
+
 }  // namespace
 
 void add_reduce_rows(std::vector<OpRow>& rows) {
@@ -280,6 +331,7 @@ void add_reduce_rows(std::vector<OpRow>& rows) {
 
   rows.push_back(var_row());
   rows.push_back(argmax_row());
+  rows.push_back(cumsum_row());
 }
 
 }  // namespace netcl

@@ -38,7 +38,7 @@ class Examples(unittest.TestCase):
             return ["--set", "data.train=" + os.path.join(self.cli.folder, "text.txt"),
                     "--set", "batch_size=4", "--set", "data.samples_per_epoch=8"]
         if name.startswith("synthetic"):
-            return ["--set", "data.samples=2", "--set", "batch_size=1"]
+            return ["--set", "data.samples=2", "--set", "batch_size=1", "--set", "model.input=[3,64,64]"]
         return []
 
     def test_two_steps_of_each(self):
