@@ -1,4 +1,5 @@
 // netcl-app eval: the metrics of a checkpoint on its test data.
+#include <algorithm>
 #include <iostream>
 
 #include "apps/netcl_app/checkpoint.h"
@@ -23,7 +24,13 @@ struct EvalOptions : CommonOptions {
 int run_eval(const EvalOptions& options) {
   const std::filesystem::path file = find_checkpoint(options.checkpoint);
   const Checkpoint checkpoint = read_checkpoint(file);
-  const auto doc = JsonDoc::parse(checkpoint.state.at("config").dump(), file.string());
+  Json stored = checkpoint.state.at("config");
+  // A test file of its own takes the place of a part of the training file.
+  const bool other_test =
+      std::any_of(options.set.begin(), options.set.end(),
+                  [](const std::string& text) { return text.rfind("data.test=", 0) == 0; });
+  if (other_test) stored.at("data").erase("split");
+  const auto doc = JsonDoc::parse(stored.dump(), file.string());
   for (const std::string& assignment : options.set) doc->apply_override(assignment);
   TrainConfig config = parse_train_config(doc, std::filesystem::current_path());
   // Every character once, whatever training drew.

@@ -96,6 +96,8 @@ std::string generate(const GenerateOptions& options, ForwardModel& model,
 }
 
 int run_generate(const GenerateOptions& options) {
+  NETCL_CHECK(std::isfinite(options.temperature), ErrorCode::kUsage, "--temperature ",
+              options.temperature, ": expected a number from 0 on");
   ForwardModel model(options.checkpoint, options.device, options, 1);
   const Vocabulary vocabulary =
       model.data().classes.empty() ? Vocabulary() : Vocabulary(model.data().classes, model.path());

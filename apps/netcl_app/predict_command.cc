@@ -140,6 +140,8 @@ std::string as_npy(const Predictions& all) {
 int run_predict(const PredictOptions& options) {
   const std::string format =
       !options.format.empty() ? options.format : (options.json ? "json" : "csv");
+  NETCL_CHECK(format == "json" || !options.json || !options.out.empty(), ErrorCode::kUsage,
+              "--json prints one JSON document; --format ", format, " needs --out FILE beside it");
   NETCL_CHECK(format != "npy" || !options.out.empty(), ErrorCode::kUsage,
               "--format npy: give a file with --out");
   const Predictions all = predict(options);

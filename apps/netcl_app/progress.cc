@@ -88,7 +88,9 @@ void Progress::epoch(const Json& message) {
              static_cast<long>(epochs_), message.at("step").get<long>(),
              train.at("loss").is_number() ? train.at("loss").get<double>() : 0.0);
   if (message.contains("test")) {
-    text += format("  test loss %.4f", message.at("test").at("loss").get<double>());
+    const Json& loss = message.at("test").at("loss");  // null: no number
+    text += loss.is_number() ? format("  test loss %.4f", loss.get<double>())
+                             : std::string("  test loss is no number");
     if (message.at("test").contains("accuracy"))
       text += format("  test accuracy %.4f", message.at("test").at("accuracy").get<double>());
   }

@@ -1,5 +1,6 @@
 // netcl-app train: reads configuration and data, starts the workers, writes the run's directory.
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 
 #include "apps/netcl_app/checkpoint.h"
@@ -60,7 +61,10 @@ void check_model(const TrainConfig& config, const LoadedData& data, PluginHost& 
   const int64_t ignored = config.loss.spec.ignore_index;
   check_labels(data.train, graphs.num_outputs, data.train_source, ignored);
   check_tokens(data.train, graphs.vocabulary, data.train_source);
+  const LossSpec& loss = config.loss.spec;
+  check_targets(data.train, loss.type, loss.log_target, data.train_source);
   if (!data.test) return;
+  check_targets(*data.test, loss.type, loss.log_target, data.test_source);
   check_labels(*data.test, graphs.num_outputs, data.test_source, ignored);
   check_tokens(*data.test, graphs.vocabulary, data.test_source);
 }
@@ -283,6 +287,8 @@ RunDir open_run_dir(const TrainOptions& options, const Start& start, const std::
 }
 
 int run_train(const TrainOptions& options) {
+  NETCL_CHECK(std::isfinite(options.stall_timeout), ErrorCode::kUsage, "--stall-timeout ",
+              options.stall_timeout, ": expected a number of seconds");
   TrainConfig config = load_train_config(options.config, options.overrides());
   if (options.dry_run) {
     std::cout << config.resolved().dump(2) << "\n";

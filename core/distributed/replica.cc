@@ -273,6 +273,7 @@ void Replica::write_random(const StepRandom& random) {
 
 void Replica::forward_backward(int64_t rows, const StepRandom& random) {
   write_random(random);
+  last_rows_ = rows;
   train_.run(rows);
 }
 
@@ -293,10 +294,18 @@ std::vector<float> Replica::read_output(int64_t rows) {
 
 void Replica::commit_statistics() {
   if (statistics_ == nullptr) return;
-  with_cl_errors("committing the statistics", [&] {
-    queue_->cl().enqueueCopyBuffer(next_statistics_->buffer(), statistics_->buffer(), 0, 0,
-                                   arena_bytes(graphs_.statistic_values));
-  });
+  const auto copy = [&](size_t offset, size_t size) {
+    with_cl_errors("committing the statistics", [&] {
+      queue_->cl().enqueueCopyBuffer(next_statistics_->buffer(), statistics_->buffer(), offset,
+                                     offset, size);
+    });
+  };
+  if (last_rows_ > 0) return copy(0, arena_bytes(graphs_.statistic_values));
+  for (const Slot& slot : graphs_.statistics) {
+    const ArenaLayout::Entry& entry = graphs_.statistic_values.find(slot.name);
+    if (slot.merge == NETCL_MERGE_NONE && entry.desc.size_bytes() > 0)
+      copy(static_cast<size_t>(entry.offset) * sizeof(float), entry.desc.size_bytes());
+  }
 }
 
 void Replica::accumulate(bool first) {

@@ -67,7 +67,8 @@ class Replica {
   std::vector<float> read_output(int64_t rows);
   size_t output_floats() const { return output_floats_; }
   // Makes the statistics that forward_backward computed the ones that are used. `update` does it;
-  // several passes before one update need it between them.
+  // several passes before one update need it between them. After a pass without rows those that
+  // each replica computes for itself stay as they were: nothing was seen.
   void commit_statistics();
   // One optimiser step with the gradients in `recv`. `step` counts from 1.
   void update(int64_t step, double lr);
@@ -129,6 +130,7 @@ class Replica {
   std::shared_ptr<Queue> queue_;
   cl::Buffer send_, recv_, part_;  // part_: send_ unless the replica accumulates
   int64_t max_rows_;
+  int64_t last_rows_ = 0;  // of the last forward_backward
   size_t row_bytes_ = 0;  // of one sample on the device
   size_t label_bytes_ = 0, output_floats_ = 0;
   std::shared_ptr<Storage> x_, labels_, random_, hyper_, parameters_, statistics_, next_statistics_,

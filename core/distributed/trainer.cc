@@ -38,9 +38,9 @@ std::string first_bad_sample(const Dataset& data, const std::vector<int64_t>& in
 }
 
 // "linear.weight f32[64,10] (3 of 640 values)", the first in the order of the model, or "".
-std::string first_bad_tensor(const StepGraphs& graphs, const ArenaLayout& layout,
+std::string first_bad_tensor(const std::vector<Slot>& slots, const ArenaLayout& layout,
                              const std::string& prefix, const std::vector<float>& arena) {
-  for (const Slot& slot : graphs.slots) {
+  for (const Slot& slot : slots) {
     const ArenaLayout::Entry* found = nullptr;
     for (const ArenaLayout::Entry& entry : layout.entries()) {
       if (entry.name == prefix + slot.name) found = &entry;
@@ -273,9 +273,9 @@ void Trainer::report_no_number(int64_t epoch, int64_t step, const char* what, do
     fail(ErrorCode::kTraining, text, ": ", sample, "; mend the data or leave the sample out");
   const StepGraphs& graphs = replica_.graphs();
   const std::string parameter =
-      first_bad_tensor(graphs, graphs.parameters, "", replica_.read_parameters());
+      first_bad_tensor(graphs.slots, graphs.parameters, "", replica_.read_parameters());
   const std::string gradient =
-      first_bad_tensor(graphs, graphs.gradients, "grad/", replica_.read_gradients());
+      first_bad_tensor(graphs.slots, graphs.gradients, "grad/", replica_.read_gradients());
   fail(ErrorCode::kTraining, text, ": training diverged; ",
        !parameter.empty()  ? "the first tensor that is not finite is " + parameter
        : !gradient.empty() ? "the first tensor that is not finite is the gradient of " + gradient
@@ -427,6 +427,7 @@ StopReason Trainer::run() {
     }
     if (go_on) replan();
     merge_statistics();
+    check_statistics();
     if (test_ != nullptr && reason_ != StopReason::kInterrupted) {
       report.test = evaluate(*test_);
       if (!report.test) reason_ = StopReason::kInterrupted;
@@ -461,9 +462,19 @@ void Trainer::merge_statistics() {
     const ArenaLayout::Entry& entry = graphs.statistic_values.find(slot.name);
     const auto begin = arena.begin() + entry.offset;
     std::transform(begin, begin + entry.desc.shape.num_elements(), begin,
-                   [factor](float x) { return static_cast<float>(factor * x); });
+                   [factor](float x) { return factor > 0 ? static_cast<float>(factor * x) : 0; });
   }
   replica_.write_statistics(group_.sums->add_up(arena, "statistics"));
+}
+
+// Before anything is evaluated or saved with them.
+void Trainer::check_statistics() {
+  const StepGraphs& graphs = replica_.graphs();
+  const std::string bad = first_bad_tensor(graphs.statistics, graphs.statistic_values, "",
+                                           replica_.read_statistics());
+  NETCL_CHECK(bad.empty(), ErrorCode::kTraining, "the statistic ", bad,
+              " is no number after step ", step_,
+              ": its layer computed it from too few samples, or training diverged");
 }
 
 // Adds in rank order, so that every rank gets the same bits.

@@ -146,6 +146,7 @@ class Trainer {
   void replan();
   // Makes the replicas' statistics one, by each slot's merge rule. Collective.
   void merge_statistics();
+  void check_statistics();  // Errors: kTraining for one that is no number, naming its slot
   std::optional<Sums> add_over_ranks(const Sums& mine, bool stopped);
   std::vector<double> add_values(const std::vector<double>& mine);
   void add_eval_sums(Sums& total) const;

@@ -258,6 +258,29 @@ class BadInputs(unittest.TestCase):
             embedding, {"type": "linear", "out": 30}]})
         run_dir = self.cli.train(config, "--devices", "cpu:0", "--max-steps", "1")["run_dir"]
         self.check(["generate", run_dir, "--prompt", "in XYZ"], 5, ["X"])
+        self.check(["generate", run_dir, "--temperature", "nan"], 2, ["--temperature nan"])
+        three = dict(data, train=self.write("three.txt", "abc"), split=[0.9, 0.1])
+        self.check_train(self.config("tokens_three", {"data": three, "model.input": [8], "model.layers": [
+            embedding, {"type": "linear", "out": 30}]}), 5, ["three.txt", "data.split leaves 0 of 3"])
+
+    def test_targets_and_test_files(self):
+        rows = "".join("%d,%d,%d\n" % (i % 3, i % 2, i % 4) for i in range(24))
+        targets = {"format": "csv", "train": self.write("targets.csv", rows), "task": "regression",
+                   "target": 2, "header": "no"}
+        layers = [{"type": "linear", "out": 1}]
+        for name, loss, words in (
+                ("bce", "bce_with_logits", ["targets.csv:3", "the target 2", "bce_with_logits", "0 to 1"]),):
+            self.check_train(self.config("target_" + name, {
+                "data": targets, "model.input": [2], "model.layers": layers, "loss": loss}), 5, words)
+        # A test loss that is no number is told, and ends no run.
+        wild = self.cli.train(self.config("wild", {
+            "optimizer.lr": 1e6, "data.scale": 1e15, "data.split": [0.5, 0.5], "batch_size": 100}),
+            "--devices", "cpu:0", "--max-steps", "1")
+        self.assertEqual(wild["stopped"], "finished")
+        self.assertIsNone(wild["metrics"]["loss"])
+        # A test file of its own takes the place of a part of the training file.
+        split = self.cli.train(self.config("split", {"data.split": [0.5, 0.5]}), "--devices", "cpu:0")
+        self.check(["eval", split["run_dir"], "--set", "data.test=" + self.path("none.csv")], 5, ["none.csv"])
 
     def test_training_options(self):
         for name, changes, words in (

@@ -120,6 +120,7 @@ TEST_P(ModelsTest, RecomputationChangesNoBit) {
 TEST_P(ModelsTest, SixteenBitsStayNear) {
   const ordered_json& model = reference().at(GetParam());
   const std::vector<double> wanted = model.at("losses").get<std::vector<double>>();
+  if (wanted.size() < 10) GTEST_SKIP() << "chaotic at this size, see models.py";
   for (const DType precision : {DType::kBF16, DType::kF16}) {
     const Outcome run = train(model, precision, false);
     // The first loss only sees the rounding of the forward part; later ones drift, but fall alike.

@@ -46,9 +46,16 @@ int64_t count_classes(const Samples& samples) {
   return std::max<int64_t>(largest + int64_t{1}, static_cast<int64_t>(samples.class_names.size()));
 }
 
+// A byte order mark is no character of the text.
+std::string read_text(const std::string& path, bool bytes) {
+  std::string text = read_data_file(path);
+  if (!bytes && text.compare(0, 3, "\xEF\xBB\xBF") == 0) text.erase(0, 3);
+  return text;
+}
+
 LoadedData load_text(const DataConfig& config, const std::vector<std::string>& known_classes) {
-  const std::string text = read_data_file(config.train);
-  const std::string test = config.test.empty() ? "" : read_data_file(config.test);
+  const std::string text = read_text(config.train, config.text.bytes);
+  const std::string test = config.test.empty() ? "" : read_text(config.test, config.text.bytes);
   NETCL_CHECK(!text.empty(), ErrorCode::kData, config.train, ": the file is empty; expected text");
   Vocabulary vocabulary;
   if (!config.text.bytes && !known_classes.empty()) {
@@ -66,6 +73,9 @@ LoadedData load_text(const DataConfig& config, const std::vector<std::string>& k
     train_count = std::llround(config.split->first * static_cast<double>(n));
     test_count = std::min<int64_t>(n - train_count,
                                    std::llround(config.split->second * static_cast<double>(n)));
+    NETCL_CHECK(config.split->second == 0 || test_count >= 2, ErrorCode::kData, config.train,
+                ": data.split leaves ", test_count, " of ", n,
+                " characters for the test; expected at least 2. Give a longer text, or a larger part");
   }
   const auto part = [&](const int32_t* begin, int64_t count, const std::string& path,
                         const TextSpec& cut) {
@@ -227,6 +237,22 @@ void check_labels(const Dataset& dataset, int64_t num_outputs, const DataSource&
        one_based ? ": they look 1-based; subtract 1 from every label"
                  : str_cat("; give the last layer ", *largest + int64_t{1},
                            " outputs or check data.label"));
+}
+
+void check_targets(const Dataset& dataset, const std::string& name, bool logarithms,
+                   const DataSource& source) {
+  const bool probabilities = name == "bce_with_logits", parts = name == "kl_div" && !logarithms;
+  if (dataset.label_dtype() != DType::kF32 || !(probabilities || parts)) return;
+  std::vector<float> target(static_cast<size_t>(dataset.label_shape().num_elements()));
+  for (int64_t i = 0; i < dataset.num_samples(); ++i) {
+    dataset.read_label(i, target.data());
+    for (const float x : target) {
+      NETCL_CHECK(x >= 0 && (x <= 1 || parts), ErrorCode::kData, source.where(i), ": the target ", x,
+                  " does not suit the loss ", name, "; expected ",
+                  parts ? "probabilities, from 0 on (or loss.log_target for their logarithms)"
+                        : "0 to 1");
+    }
+  }
 }
 
 void check_tokens(const Dataset& dataset, int64_t vocabulary, const DataSource& source) {

@@ -51,6 +51,11 @@ Dataset to_dataset(const Samples& samples, int64_t num_classes, double scale);
 void check_labels(const Dataset& dataset, int64_t num_outputs, const DataSource& source = {},
                   int64_t ignored = kIgnoredLabel);
 
+// Errors: kData, with the row and value, if a float target lies outside of what the loss `name` takes:
+// 0 to 1 for bce_with_logits, from 0 on for kl_div unless its targets are logarithms.
+void check_targets(const Dataset& dataset, const std::string& name, bool logarithms,
+                   const DataSource& source = {});
+
 // Errors: kData, with the row and value, if a token does not fit the model's vocabulary (0: not
 // known, nothing is checked).
 void check_tokens(const Dataset& dataset, int64_t vocabulary, const DataSource& source = {});
