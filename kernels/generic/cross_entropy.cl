@@ -23,17 +23,16 @@ static inline float class_weight(__global const float* w, const int c) {
 #endif
 }
 
-// What a row's classes give together: maximum, sum of exp(x - max), sum of w (x - max), sum of w.
-typedef struct {
-  float top, sum, dot, total;
-} Row;
+// What a row's classes give together: maximum x, sum y of exp(logit - max), sum z of w (logit - max),
+// sum w of w. A vector, no structure: simulators lack what a compiler makes of returned structures.
+typedef float4 Row;
 
 static inline float row_loss(const Row row, const float x, const float w, const int C,
                              const float smoothing) {
-  const float log_sum = log(row.sum);
-  float loss = w * (log_sum - (x - row.top));
+  const float log_sum = log(row.y);
+  float loss = w * (log_sum - (x - row.x));
   if (smoothing > 0.0f) {
-    const float even = (row.total * log_sum - row.dot) / (float)C;
+    const float even = (row.w * log_sum - row.z) / (float)C;
     loss = (1.0f - smoothing) * loss + smoothing * even;
   }
   return loss;
@@ -42,21 +41,21 @@ static inline float row_loss(const Row row, const float x, const float w, const 
 // Of class k, whose logit is x, without dloss.
 static inline float row_slope(const Row row, const float x, const int hit, const float w_label,
                               const float w_class, const int C, const float smoothing) {
-  const float p = exp(x - row.top) / row.sum;
+  const float p = exp(x - row.x) / row.y;
   const float d = w_label * (hit ? p - 1.0f : p);
   if (!(smoothing > 0.0f)) return d;
-  return (1.0f - smoothing) * d + smoothing / (float)C * (row.total * p - w_class);
+  return (1.0f - smoothing) * d + smoothing / (float)C * (row.w * p - w_class);
 }
 
 static inline Row read_row(__global const TYPE(X_DTYPE)* logits,
                            __global const float* class_weights, const int C, const int smooth) {
-  Row row = {-INFINITY, 0.0f, 0.0f, 0.0f};
-  for (int c = 0; c < C; ++c) row.top = fmax(row.top, LOAD(X_DTYPE)(logits, c));
-  for (int c = 0; c < C; ++c) row.sum += exp(LOAD(X_DTYPE)(logits, c) - row.top);
+  Row row = (Row)(-INFINITY, 0.0f, 0.0f, 0.0f);
+  for (int c = 0; c < C; ++c) row.x = fmax(row.x, LOAD(X_DTYPE)(logits, c));
+  for (int c = 0; c < C; ++c) row.y += exp(LOAD(X_DTYPE)(logits, c) - row.x);
   for (int c = 0; smooth && c < C; ++c) {
     const float w = class_weight(class_weights, c);
-    row.dot += w * (LOAD(X_DTYPE)(logits, c) - row.top);
-    row.total += w;
+    row.z += w * (LOAD(X_DTYPE)(logits, c) - row.x);
+    row.w += w;
   }
   return row;
 }
@@ -160,7 +159,7 @@ static inline Row group_row(__global const TYPE(X_DTYPE)* logits,
                             __global const float* class_weights, const int C, const int smooth,
                             __local float* parts) {
   const int t = (int)get_local_id(0);
-  Row row = {-INFINITY, 0.0f, 0.0f, 0.0f};
+  Row row = (Row)(-INFINITY, 0.0f, 0.0f, 0.0f);
   float acc = -INFINITY;
   for (int c = t; c < C; c += GROUP) acc = fmax(acc, LOAD(X_DTYPE)(logits, c));
   parts[t] = acc;
@@ -169,20 +168,20 @@ static inline Row group_row(__global const TYPE(X_DTYPE)* logits,
     if (t < half_size) parts[t] = fmax(parts[t], parts[t + half_size]);
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-  row.top = parts[0];
+  row.x = parts[0];
   acc = 0;
-  for (int c = t; c < C; c += GROUP) acc += exp(LOAD(X_DTYPE)(logits, c) - row.top);
-  row.sum = group_sum(acc, parts);
+  for (int c = t; c < C; c += GROUP) acc += exp(LOAD(X_DTYPE)(logits, c) - row.x);
+  row.y = group_sum(acc, parts);
   if (smooth) {  // the same for all work-items
     float total = 0;
     acc = 0;
     for (int c = t; c < C; c += GROUP) {
       const float w = class_weight(class_weights, c);
-      acc += w * (LOAD(X_DTYPE)(logits, c) - row.top);
+      acc += w * (LOAD(X_DTYPE)(logits, c) - row.x);
       total += w;
     }
-    row.dot = group_sum(acc, parts);
-    row.total = group_sum(total, parts);
+    row.z = group_sum(acc, parts);
+    row.w = group_sum(total, parts);
   }
   return row;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <limits>
 
@@ -56,6 +57,31 @@ HostTensor download(const Tensor& t) {
   return from_bytes(t.desc(), bytes);
 }
 
+namespace {
+
+class LargestDifference : public ::testing::Environment {
+ public:
+  void note(double relative) {
+    largest_ = std::max(largest_, relative);
+    ++count_;
+  }
+  void TearDown() override {
+    std::printf("%zu numbers compared with PyTorch's; largest difference %.1e of the largest element\n",
+                count_, largest_);
+  }
+
+ private:
+  double largest_ = 0;
+  size_t count_ = 0;
+};
+
+auto* const g_largest = static_cast<LargestDifference*>(
+    ::testing::AddGlobalTestEnvironment(new LargestDifference));
+
+}  // namespace
+
+void note_difference(double relative) { g_largest->note(relative); }
+
 void expect_near(const HostTensor& got, const ordered_json& want, double tolerance,
                  const std::string& what) {
   SCOPED_TRACE(what);
@@ -65,6 +91,8 @@ void expect_near(const HostTensor& got, const ordered_json& want, double toleran
   for (const double x : wanted.data) largest = std::max(largest, std::fabs(x));
   for (size_t i = 0; i < wanted.data.size(); ++i) {
     ASSERT_NEAR(got.data[i], wanted.data[i], tolerance * largest) << "element " << i;
+    const bool equal = got.data[i] == wanted.data[i];  // infinities too
+    note_difference(equal ? 0 : std::fabs(got.data[i] - wanted.data[i]) / largest);
   }
 }
 

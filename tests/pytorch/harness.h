@@ -27,6 +27,10 @@ Attrs attrs_of(const ordered_json& json);
 Tensor upload(const HostTensor& t);
 HostTensor download(const Tensor& t);
 
+// Keeps the largest of the differences that a program's comparisons met, each relative to the largest
+// element of its tensor; it is printed at the end.
+void note_difference(double relative);
+
 // Elements may differ by `tolerance` times the largest element.
 void expect_near(const HostTensor& got, const ordered_json& want, double tolerance,
                  const std::string& what);

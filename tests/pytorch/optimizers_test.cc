@@ -129,6 +129,8 @@ TEST(PyTorchOptimizers, TwentyStepsAreTheSame) {
         EXPECT_NEAR(static_cast<double>(got[static_cast<size_t>(where.entries()[k].offset) + i]),
                     want[i], kTolerance * largest)
             << where.entries()[k].name << " element " << i;
+        const double value = got[static_cast<size_t>(where.entries()[k].offset) + i];
+        note_difference(std::fabs(value - want[i]) / largest);
       }
     }
   }
