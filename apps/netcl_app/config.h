@@ -7,9 +7,9 @@
 // Defaults: loss "cross_entropy", metrics ["accuracy"] (mse and mae for losses of numbers),
 // optimizer
 // {"type": "sgd", "lr": 0.01}, schedule {"type": "constant"}, batch_size 32, accumulate 1, epochs
-// 1, seed 0, precision "fp32"; optimizer and schedule: see optim_config.h. Data: scale 1, label -1, header "auto",
-// delimiter ',' (tsv: a tab); text: unit "character", context 128, stride the context (1 with
-// samples_per_epoch).
+// 1, seed 0, precision "fp32"; optimizer and schedule: see optim_config.h. Data: scale 1, label -1,
+// header "auto", delimiter ',' (tsv: a tab); text: unit "character", context 128, stride the
+// context (1 with samples_per_epoch).
 #ifndef NETCL_APPS_NETCL_APP_CONFIG_H_
 #define NETCL_APPS_NETCL_APP_CONFIG_H_
 
@@ -39,8 +39,8 @@ struct TrainConfig {
   ScheduleConfig schedule;
   InitFrom init_from;
   std::string precision = "fp32";  // fp32, bf16, fp16 or tf32
-  int64_t batch_size = 32;  // samples of an optimiser's step
-  int64_t accumulate = 1;   // passes over a batch, on every device, before a step
+  int64_t batch_size = 32;         // samples of an optimiser's step
+  int64_t accumulate = 1;          // passes over a batch, on every device, before a step
   int64_t epochs = 1;
   uint64_t seed = 0;
 

@@ -426,8 +426,8 @@ namespace plugin __attribute__((visibility("hidden"))) {
     }
 
     // Traces a layer of another type as the part `name` of this one; `attrs` are its keys.
-    Value sublayer(std::string_view name, std::string_view type, const std::vector<netcl_attr>& attrs,
-                   Value in) const {
+    Value sublayer(std::string_view name, std::string_view type,
+                   const std::vector<netcl_attr>& attrs, Value in) const {
       if (!NETCL_HAS(host_.table(), sublayer))
         throw Failure(NETCL_E_ABI, "the host has no sublayer; it is older than 0.2");
       netcl_value result = 0;
@@ -568,7 +568,7 @@ namespace plugin __attribute__((visibility("hidden"))) {
     std::vector<LayerType> types_;
   };
 
-}  // namespace plugin
+}  // namespace )
 }  // namespace netcl
 
 // Defines the plugin's one exported function.

@@ -51,7 +51,8 @@ class Walk {
     grads_[id] = grads_[id] ? recorder_.call("add", {*grads_[id], grad}) : grad;
   }
 
-  // Records the range again; visits see its new values from now on. Sums over the replicas are kept.
+  // Records the range again; visits see its new values from now on. Sums over the replicas are
+  // kept.
   void replay(const NodeRange& range) {
     again_.clear();
     for (size_t i = range.begin; i < range.end; ++i) {
@@ -113,8 +114,8 @@ std::vector<std::optional<ValueId>> gradients(Recorder& recorder, ValueId output
   NETCL_CHECK(output < recorder.num_values(), ErrorCode::kUsage, "gradients: output ", output,
               " is not of this recorder, which holds ", recorder.num_values());
   const TensorDesc desc = recorder.desc(output);
-  NETCL_CHECK(is_float(desc.dtype), ErrorCode::kUsage,
-              "gradients: the output must be a float, is ", desc.str());
+  NETCL_CHECK(is_float(desc.dtype), ErrorCode::kUsage, "gradients: the output must be a float, is ",
+              desc.str());
   const size_t num_nodes = recorder.nodes().size();
   Walk walk(recorder, wanted);
   if (seed) {
@@ -123,7 +124,10 @@ std::vector<std::optional<ValueId>> gradients(Recorder& recorder, ValueId output
   }
   std::vector<std::optional<ValueId>> out(wanted.size());
   if (!walk.depends(output)) return out;
-  if (!seed) seed = recorder.call("full", {}, {{"shape", desc.shape}, {"value", 1.0}, {"dtype", std::string(dtype_name(desc.dtype))}});
+  if (!seed)
+    seed = recorder.call(
+        "full", {},
+        {{"shape", desc.shape}, {"value", 1.0}, {"dtype", std::string(dtype_name(desc.dtype))}});
   walk.add(output, *seed, "the seed");
   auto range = recompute.rbegin();
   for (size_t i = num_nodes; i-- > 0;) {

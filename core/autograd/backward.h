@@ -24,8 +24,9 @@ struct NodeRange {
 // Errors: kUsage if the output is not f32, the seed does not fit, a value is unknown, or an op on
 // the way has no gradient (the message names it).
 // Threads: those of the recorder.
-// `recompute`: ranges of nodes, in order and apart, whose values are not kept for the backward part:
-// when the walk reaches such a range, its nodes are recorded again from the values that entered it.
+// `recompute`: ranges of nodes, in order and apart, whose values are not kept for the backward
+// part: when the walk reaches such a range, its nodes are recorded again from the values that
+// entered it.
 std::vector<std::optional<ValueId>> gradients(Recorder& recorder, ValueId output,
                                               std::optional<ValueId> seed,
                                               const std::vector<ValueId>& wanted,

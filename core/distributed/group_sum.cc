@@ -16,8 +16,8 @@ void GroupSum::reduce(uint64_t count, std::string_view name) {
     queue_.cl().flush();
     return event;
   });
-  communicator_.wait(communicator_.all_reduce(bucket_, 0, count, DType::kF32, ReduceOp::kSum,
-                                              ready(), name));
+  communicator_.wait(
+      communicator_.all_reduce(bucket_, 0, count, DType::kF32, ReduceOp::kSum, ready(), name));
 }
 
 void GroupSum::add_up(const cl::Buffer& in, const cl::Buffer& out, const TensorDesc& desc,
@@ -38,9 +38,8 @@ std::vector<float> GroupSum::add_up(const std::vector<float>& mine, std::string_
               " bytes does not fit into ", bucket_.bytes);
   std::vector<float> out(mine.size());
   if (bytes == 0) return out;
-  with_cl_errors("writing a sum", [&] {
-    queue_.cl().enqueueWriteBuffer(send_, CL_TRUE, 0, bytes, mine.data());
-  });
+  with_cl_errors("writing a sum",
+                 [&] { queue_.cl().enqueueWriteBuffer(send_, CL_TRUE, 0, bytes, mine.data()); });
   reduce(mine.size(), name);
   with_cl_errors("reading a sum",
                  [&] { queue_.cl().enqueueReadBuffer(recv_, CL_TRUE, 0, bytes, out.data()); });

@@ -1,5 +1,5 @@
-// GroupSum: sums over the ranks of a group outside of the gradients' bucket: those in the middle of a
-// graph (synchronised batch normalisation), and of small host arrays (merged statistics).
+// GroupSum: sums over the ranks of a group outside of the gradients' bucket: those in the middle of
+// a graph (synchronised batch normalisation), and of small host arrays (merged statistics).
 //
 // Ownership: has a bucket of the communicator, which outlives it, like the queue.
 // Threads: the queue's.

@@ -131,7 +131,7 @@ class Replica {
   cl::Buffer send_, recv_, part_;  // part_: send_ unless the replica accumulates
   int64_t max_rows_;
   int64_t last_rows_ = 0;  // of the last forward_backward
-  size_t row_bytes_ = 0;  // of one sample on the device
+  size_t row_bytes_ = 0;   // of one sample on the device
   size_t label_bytes_ = 0, output_floats_ = 0;
   std::shared_ptr<Storage> x_, labels_, random_, hyper_, parameters_, statistics_, next_statistics_,
       loss_scale_;

@@ -470,11 +470,10 @@ void Trainer::merge_statistics() {
 // Before anything is evaluated or saved with them.
 void Trainer::check_statistics() {
   const StepGraphs& graphs = replica_.graphs();
-  const std::string bad = first_bad_tensor(graphs.statistics, graphs.statistic_values, "",
-                                           replica_.read_statistics());
-  NETCL_CHECK(bad.empty(), ErrorCode::kTraining, "the statistic ", bad,
-              " is no number after step ", step_,
-              ": its layer computed it from too few samples, or training diverged");
+  const std::string bad =
+      first_bad_tensor(graphs.statistics, graphs.statistic_values, "", replica_.read_statistics());
+  NETCL_CHECK(bad.empty(), ErrorCode::kTraining, "the statistic ", bad, " is no number after step ",
+              step_, ": its layer computed it from too few samples, or training diverged");
 }
 
 // Adds in rank order, so that every rank gets the same bits.

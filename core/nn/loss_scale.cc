@@ -49,8 +49,7 @@ void advance(Graph& graph, ValueId state, ValueId norm) {
   const ValueId next = graph.call("where", {finite, grown, shrunk});
   const ValueId counted = graph.call("where", {enough, zero, good});
   const ValueId count = graph.call("where", {finite, counted, zero});
-  graph.output(step_names::kLossScale,
-               graph.call("concat", {next, count}, {{"axis", int64_t{0}}}));
+  graph.output(step_names::kLossScale, graph.call("concat", {next, count}, {{"axis", int64_t{0}}}));
 }
 
 }  // namespace loss_scale

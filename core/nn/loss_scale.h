@@ -1,8 +1,8 @@
 // Dynamic loss scaling for f16 (Micikevicius et al., Mixed precision training, 2018). The loss is
 // multiplied by a scale before the backward part, so that small gradients do not vanish in 16 bits;
 // the update divides it out again. A step whose gradients overflow is skipped and halves the scale;
-// many good ones double it. The state lives on the device, and every replica, seeing the same reduced
-// gradients, computes the same next one.
+// many good ones double it. The state lives on the device, and every replica, seeing the same
+// reduced gradients, computes the same next one.
 #ifndef NETCL_CORE_NN_LOSS_SCALE_H_
 #define NETCL_CORE_NN_LOSS_SCALE_H_
 

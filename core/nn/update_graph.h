@@ -51,8 +51,8 @@ struct UpdatePlan {
 // frozen.
 UpdatePlan plan_update(const Optimizer& optimizer, const ArenaLayout& parameters);
 
-// `grad_offset`: where the gradients begin in their arena of `gradients_floats`. `loss_scaled`: they
-// are multiples of the loss scale (loss_scale.h).
+// `grad_offset`: where the gradients begin in their arena of `gradients_floats`. `loss_scaled`:
+// they are multiples of the loss scale (loss_scale.h).
 Graph update_graph(const Optimizer& optimizer, const UpdatePlan& plan, int64_t gradients_floats,
                    int64_t grad_offset, bool loss_scaled = false);
 Graph accumulate_graph(int64_t gradients_floats);

@@ -20,8 +20,8 @@ DType common_float(const OpCall& call, const std::vector<size_t>& inputs) {
 }
 
 void require_desc(const OpCall& call, size_t i, const TensorDesc& want, const std::string& what) {
-  NETCL_CHECK(call.in[i] == want, ErrorCode::kUsage, "the ", what, " must be ", want.str(),
-              ", is ", call.in[i].str());
+  NETCL_CHECK(call.in[i] == want, ErrorCode::kUsage, "the ", what, " must be ", want.str(), ", is ",
+              call.in[i].str());
 }
 
 void require_rank(const OpCall& call, size_t i, size_t rank, const std::string& form) {

@@ -34,8 +34,7 @@ TensorDesc infer_elementwise(const OpCall& call, ElementwiseType type) {
 }
 
 bool holds_float(const std::vector<TensorDesc>& in) {
-  return std::any_of(in.begin(), in.end(),
-                     [](const TensorDesc& d) { return is_float(d.dtype); });
+  return std::any_of(in.begin(), in.end(), [](const TensorDesc& d) { return is_float(d.dtype); });
 }
 
 bool holds(const std::vector<TensorDesc>& in, DType dtype) {

@@ -92,7 +92,8 @@ struct OpRow {
   std::function<void(const OpCall&, const std::vector<const HostTensor*>& in,
                      std::vector<HostTensor>& out)>
       reference;
-  // aliases[i] = j: output i (of those there are) may (and in a step does) share the memory of input j; -1: none.
+  // aliases[i] = j: output i (of those there are) may (and in a step does) share the memory of
+  // input j; -1: none.
   std::vector<int> aliases = {};
   bool view = false;  // the output is the input under another shape; no kernel
   // Float inputs may all be f16 or bf16 instead of f32, except those listed in `always_f32`:

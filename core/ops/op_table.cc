@@ -87,9 +87,8 @@ void check_case(const OpRow& row, const OpCase& c, size_t number) {
     for (size_t i = 0; i < c.in.size(); ++i) {
       const bool fixed =
           std::any_of(c.fixed.begin(), c.fixed.end(), [i](const auto& f) { return f.first == i; });
-      NETCL_CHECK(
-          is_float(c.in[i].dtype) || fixed || (i < c.int_high.size() && c.int_high[i] > 0),
-          ErrorCode::kInternal, "integer input ", i, " has no int_high");
+      NETCL_CHECK(is_float(c.in[i].dtype) || fixed || (i < c.int_high.size() && c.int_high[i] > 0),
+                  ErrorCode::kInternal, "integer input ", i, " has no int_high");
     }
     for (const auto& [i, values] : c.fixed) {
       NETCL_CHECK(

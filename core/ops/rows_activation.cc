@@ -106,15 +106,15 @@ void add_parameter_rows(std::vector<OpRow>& rows) {
 
 // Source: Hendrycks & Gimpel, "Gaussian Error Linear Units", 2016 (exact form and tanh form).
 void add_gelu_rows(std::vector<OpRow>& rows) {
-  add_activation(
-      rows,
-      {"gelu", "(x0 * normal_cdf(x0))",
-       [](const double* x, const double*) { return 0.5 * x[0] * (1 + std::erf(x[0] * kSqrtHalf)); },
-       "(x0 * (normal_cdf(x1) + x1 * 0.39894228f * exp(-0.5f * x1 * x1)))",
-       [](const double* x, const double*) {
-         const double cdf = 0.5 * (1 + std::erf(x[1] * kSqrtHalf));
-         return x[0] * (cdf + x[1] * kInvSqrt2Pi * std::exp(-0.5 * x[1] * x[1]));
-       }});
+  add_activation(rows, {"gelu", "(x0 * normal_cdf(x0))",
+                        [](const double* x, const double*) {
+                          return 0.5 * x[0] * (1 + std::erf(x[0] * kSqrtHalf));
+                        },
+                        "(x0 * (normal_cdf(x1) + x1 * 0.39894228f * exp(-0.5f * x1 * x1)))",
+                        [](const double* x, const double*) {
+                          const double cdf = 0.5 * (1 + std::erf(x[1] * kSqrtHalf));
+                          return x[0] * (cdf + x[1] * kInvSqrt2Pi * std::exp(-0.5 * x[1] * x[1]));
+                        }});
   const std::string t = "tanh(0.79788456f * (x1 + 0.044715f * x1 * x1 * x1))";
   add_activation(
       rows,
@@ -172,14 +172,11 @@ void add_smooth_rows(std::vector<OpRow>& rows) {
                   }};
   hard.note = "the kinks at -3 and 3 are points that random values miss";
   add_activation(rows, hard);
-  Activation gate{"hardsigmoid", "(fmin(fmax(x0 + 3.0f, 0.0f), 6.0f) / 6.0f)",
-                  [](const double* x, const double*) {
-                    return std::fmin(std::fmax(x[0] + 3, 0), 6) / 6;
-                  },
-                  "(x1 > -3.0f && x1 < 3.0f ? x0 / 6.0f : 0.0f)",
-                  [](const double* x, const double*) {
-                    return x[1] > -3 && x[1] < 3 ? x[0] / 6 : 0;
-                  }};
+  Activation gate{
+      "hardsigmoid", "(fmin(fmax(x0 + 3.0f, 0.0f), 6.0f) / 6.0f)",
+      [](const double* x, const double*) { return std::fmin(std::fmax(x[0] + 3, 0), 6) / 6; },
+      "(x1 > -3.0f && x1 < 3.0f ? x0 / 6.0f : 0.0f)",
+      [](const double* x, const double*) { return x[1] > -3 && x[1] < 3 ? x[0] / 6 : 0; }};
   gate.note = hard.note;
   add_activation(rows, gate);
 }

@@ -21,7 +21,10 @@ ValueId bin(const GradCall& c, const char* op, ValueId a, ValueId b) {
 }
 
 ValueId zero(const GradCall& c) {
-  return c.recorder.call("full", {}, {{"shape", Shape{}}, {"value", 0.0}, {"dtype", std::string(dtype_name(c.recorder.desc(dy0(c)).dtype))}});
+  return c.recorder.call("full", {},
+                         {{"shape", Shape{}},
+                          {"value", 0.0},
+                          {"dtype", std::string(dtype_name(c.recorder.desc(dy0(c)).dtype))}});
 }
 
 // The rule made of one part per input; parts of inputs that need nothing are not recorded.

@@ -184,10 +184,10 @@ void add_cast_row(std::vector<OpRow>& rows) {
     }
   };
   const std::vector<std::pair<DType, std::string>> pairs = {
-      {DType::kF32, "f32"}, {DType::kF32, "i32"}, {DType::kF32, "u8"}, {DType::kI32, "f32"},
-      {DType::kI32, "u8"},  {DType::kU8, "f32"},  {DType::kU8, "i32"},  {DType::kF32, "f16"},
-      {DType::kF32, "bf16"}, {DType::kF32, "i64"}, {DType::kI32, "i64"}, {DType::kI64, "i32"},
-      {DType::kI64, "f32"}, {DType::kF32, "bool"}, {DType::kI32, "bool"}, {DType::kBool, "f32"},
+      {DType::kF32, "f32"},  {DType::kF32, "i32"},  {DType::kF32, "u8"},   {DType::kI32, "f32"},
+      {DType::kI32, "u8"},   {DType::kU8, "f32"},   {DType::kU8, "i32"},   {DType::kF32, "f16"},
+      {DType::kF32, "bf16"}, {DType::kF32, "i64"},  {DType::kI32, "i64"},  {DType::kI64, "i32"},
+      {DType::kI64, "f32"},  {DType::kF32, "bool"}, {DType::kI32, "bool"}, {DType::kBool, "f32"},
       {DType::kI32, "bf16"}, {DType::kBool, "u8"}};
   for (const auto& [from, to] : pairs) {
     OpCase c;

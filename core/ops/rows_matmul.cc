@@ -235,7 +235,8 @@ std::vector<OpCase> matmul_cases() {
   cases.push_back(matmul_case(1, 67, 129, false, false, true, "none"));
   cases.push_back(matmul_case(131, 1, 33, false, true, false, "none"));
   add_batched_cases(cases);
-  // Tiles take seconds to build on a CPU, for every type and kind of product: so few kinds in 16 bits.
+  // Tiles take seconds to build on a CPU, for every type and kind of product: so few kinds in 16
+  // bits.
   for (OpCase& c : cases) {
     const bool ta = c.attrs.integer("transpose_a") == 1, tb = c.attrs.integer("transpose_b") == 1;
     const bool plain = c.attrs.text("activation") == "none", bias = c.in.size() == 3;

@@ -278,7 +278,8 @@ OpRow cumsum_row() {
     });
   };
   const std::vector<std::pair<Shape, int64_t>> shapes = {
-      {{1}, 0}, {{7}, -1}, {{13, 17}, 0}, {{13, 17}, 1}, {{2, 3, 5}, 1}, {{0, 3}, 1}, {{3, 257}, 1}};
+      {{1}, 0},       {{7}, -1},   {{13, 17}, 0}, {{13, 17}, 1},
+      {{2, 3, 5}, 1}, {{0, 3}, 1}, {{3, 257}, 1}};
   for (const auto& [shape, axis] : shapes) {
     for (const int64_t reverse : {0, 1}) {
       OpCase c;

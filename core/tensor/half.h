@@ -1,6 +1,6 @@
 // The two 16-bit float formats on the host: f16 (IEEE 754 binary16) and bf16 (the upper half of an
-// f32). Conversions round to the nearest value, ties to even, as the kernels' stores do; not-a-number
-// stays so. Threads: any (pure functions).
+// f32). Conversions round to the nearest value, ties to even, as the kernels' stores do;
+// not-a-number stays so. Threads: any (pure functions).
 #ifndef NETCL_CORE_TENSOR_HALF_H_
 #define NETCL_CORE_TENSOR_HALF_H_
 

@@ -82,7 +82,8 @@ TEST(Safetensors, LyingHeadersAreRefused) {
        "m.st: the safetensors header is no plain JSON object"},
       {file_of("{\"w\":1}", 0), "m.st: tensor \"w\": the header entry lacks"},
       {file_of(entry("F64", "[2]", "[0,4]"), 4),
-       "m.st: tensor \"w\": data type \"F64\" is not supported; expected F32, F16, BF16, I32, I64, U8 or BOOL"},
+       "m.st: tensor \"w\": data type \"F64\" is not supported; expected F32, F16, BF16, I32, I64, "
+       "U8 or BOOL"},
       {file_of(entry("F32", "[2]", "[0,4]"), 4),
        "m.st: tensor \"w\": its 4 bytes do not fit F32[2], which needs 8"},
       {file_of(entry("F32", "[-1]", "[0,4]"), 4), "m.st: tensor \"w\": the shape [-1]"},

@@ -160,8 +160,8 @@ TEST(TracerTest, FileAndLineComeFirst) {
 // A layer with a statistic that moves towards the batch's mean.
 void add_follower(FakeLayers& layers) {
   layers.add("follow", {}, [](Tracer& t, const LayerArgs&, ValueId x) {
-    const ValueId mean = t.slot({"mean", {DType::kF32, {8}}, NETCL_INIT_ZEROS, 0, 0, true,
-                                 NETCL_MERGE_WEIGHTED_MEAN});
+    const ValueId mean = t.slot(
+        {"mean", {DType::kF32, {8}}, NETCL_INIT_ZEROS, 0, 0, true, NETCL_MERGE_WEIGHTED_MEAN});
     const ValueId now =
         t.recorder().call("mean", {x}, {{"axes", std::vector<int64_t>{0}}, {"keep", int64_t{0}}});
     t.update_slot(mean, now);
@@ -200,9 +200,9 @@ TEST(TracerTest, WrongUpdatesAreRefused) {
                for (int i = 0; i < 2; ++i) t.update_slot(mean, mean);
                return x;
              });
-  for (const auto& [how, message] :
-       {std::pair("shape", "its next value f32[B,8]"), std::pair("value", "stands for no statistic"),
-        std::pair("twice", "has a next value already")}) {
+  for (const auto& [how, message] : {std::pair("shape", "its next value f32[B,8]"),
+                                     std::pair("value", "stands for no statistic"),
+                                     std::pair("twice", "has a next value already")}) {
     Traced t;
     try {
       trace_with(layers, std::string(R"([{"type": "wrong", "how": ")") + how + "\"}]", t, true);

@@ -30,8 +30,8 @@ constexpr uint64_t kSeed = 20240611;
 // them. Sums of up to 1031 terms in any order stay below 1031 * 6e-8 of that scale, in practice far
 // below.
 constexpr double kTolerance = 5e-6;
-// 16-bit results are computed in f32 and rounded once: half a unit in the last place, 2^-12 and 2^-9
-// (of the value; of 6e-8, the least f16 step, near 0).
+// 16-bit results are computed in f32 and rounded once: half a unit in the last place, 2^-12 and
+// 2^-9 (of the value; of 6e-8, the least f16 step, near 0).
 constexpr double kF16Tolerance = 5e-4, kBF16Tolerance = 4e-3;
 // Gradient rules are made of ops, and each rounds what it stores to 16 bits.
 constexpr double kComposed = 4;

@@ -109,7 +109,8 @@ TEST_F(RecorderTest, RefusalsNameOpAndShapes) {
   EXPECT_NE(
       error("dropout", {a, r.value({8}, DType::kI32)}, {{"p", 1.0}}).find("p must be in [0, 1)"),
       std::string::npos);
-  EXPECT_NE(error("cast", {a}, {{"dtype", std::string("f64")}}).find("known: f32, f16, bf16, i32, i64, u8, bool"),
+  EXPECT_NE(error("cast", {a}, {{"dtype", std::string("f64")}})
+                .find("known: f32, f16, bf16, i32, i64, u8, bool"),
             std::string::npos);
   EXPECT_NE(error("exp", {99999}).find("value 99999 is not of this recorder"), std::string::npos);
   EXPECT_NE(error("broadcast_to", {a}, {{"shape", Shape{3}}}).find("does not stretch"),

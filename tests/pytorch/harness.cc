@@ -66,8 +66,9 @@ class LargestDifference : public ::testing::Environment {
     ++count_;
   }
   void TearDown() override {
-    std::printf("%zu numbers compared with PyTorch's; largest difference %.1e of the largest element\n",
-                count_, largest_);
+    std::printf(
+        "%zu numbers compared with PyTorch's; largest difference %.1e of the largest element\n",
+        count_, largest_);
   }
 
  private:
@@ -75,8 +76,8 @@ class LargestDifference : public ::testing::Environment {
   size_t count_ = 0;
 };
 
-auto* const g_largest = static_cast<LargestDifference*>(
-    ::testing::AddGlobalTestEnvironment(new LargestDifference));
+auto* const g_largest =
+    static_cast<LargestDifference*>(::testing::AddGlobalTestEnvironment(new LargestDifference));
 
 }  // namespace
 

@@ -27,8 +27,8 @@ Attrs attrs_of(const ordered_json& json);
 Tensor upload(const HostTensor& t);
 HostTensor download(const Tensor& t);
 
-// Keeps the largest of the differences that a program's comparisons met, each relative to the largest
-// element of its tensor; it is printed at the end.
+// Keeps the largest of the differences that a program's comparisons met, each relative to the
+// largest element of its tensor; it is printed at the end.
 void note_difference(double relative);
 
 // Elements may differ by `tolerance` times the largest element.

@@ -73,9 +73,10 @@ LoadedData load_text(const DataConfig& config, const std::vector<std::string>& k
     train_count = std::llround(config.split->first * static_cast<double>(n));
     test_count = std::min<int64_t>(n - train_count,
                                    std::llround(config.split->second * static_cast<double>(n)));
-    NETCL_CHECK(config.split->second == 0 || test_count >= 2, ErrorCode::kData, config.train,
-                ": data.split leaves ", test_count, " of ", n,
-                " characters for the test; expected at least 2. Give a longer text, or a larger part");
+    NETCL_CHECK(
+        config.split->second == 0 || test_count >= 2, ErrorCode::kData, config.train,
+        ": data.split leaves ", test_count, " of ", n,
+        " characters for the test; expected at least 2. Give a longer text, or a larger part");
   }
   const auto part = [&](const int32_t* begin, int64_t count, const std::string& path,
                         const TextSpec& cut) {
@@ -247,10 +248,10 @@ void check_targets(const Dataset& dataset, const std::string& name, bool logarit
   for (int64_t i = 0; i < dataset.num_samples(); ++i) {
     dataset.read_label(i, target.data());
     for (const float x : target) {
-      NETCL_CHECK(x >= 0 && (x <= 1 || parts), ErrorCode::kData, source.where(i), ": the target ", x,
-                  " does not suit the loss ", name, "; expected ",
-                  parts ? "probabilities, from 0 on (or loss.log_target for their logarithms)"
-                        : "0 to 1");
+      NETCL_CHECK(
+          x >= 0 && (x <= 1 || parts), ErrorCode::kData, source.where(i), ": the target ", x,
+          " does not suit the loss ", name, "; expected ",
+          parts ? "probabilities, from 0 on (or loss.log_target for their logarithms)" : "0 to 1");
     }
   }
 }

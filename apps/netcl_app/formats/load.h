@@ -51,8 +51,8 @@ Dataset to_dataset(const Samples& samples, int64_t num_classes, double scale);
 void check_labels(const Dataset& dataset, int64_t num_outputs, const DataSource& source = {},
                   int64_t ignored = kIgnoredLabel);
 
-// Errors: kData, with the row and value, if a float target lies outside of what the loss `name` takes:
-// 0 to 1 for bce_with_logits, from 0 on for kl_div unless its targets are logarithms.
+// Errors: kData, with the row and value, if a float target lies outside of what the loss `name`
+// takes: 0 to 1 for bce_with_logits, from 0 on for kl_div unless its targets are logarithms.
 void check_targets(const Dataset& dataset, const std::string& name, bool logarithms,
                    const DataSource& source = {});
 

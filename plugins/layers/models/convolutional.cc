@@ -64,10 +64,10 @@ class ResNet {
     } else {
       x = relu("act1", norm("bn1", conv("conv1", width, 7, 2, x)));
       const std::vector<int64_t> kernel = {3}, stride = {2}, padding = {1};
-      x = t_.sublayer("maxpool", "max_pool2d",
-                      {attr_ints("kernel", kernel), attr_ints("stride", stride),
-                       attr_ints("padding", padding)},
-                      x);
+      x = t_.sublayer(
+          "maxpool", "max_pool2d",
+          {attr_ints("kernel", kernel), attr_ints("stride", stride), attr_ints("padding", padding)},
+          x);
     }
     for (size_t stage = 0; stage < blocks_.size(); ++stage) {
       for (int64_t i = 0; i < blocks_[stage]; ++i) {
@@ -76,8 +76,7 @@ class ResNet {
       }
     }
     x = t_.sublayer("avgpool", "global_avg_pool", {}, x);
-    t_.output(0,
-              t_.sublayer("fc", "linear", {attr_int("out", t_.attrs().integer("classes"))}, x));
+    t_.output(0, t_.sublayer("fc", "linear", {attr_int("out", t_.attrs().integer("classes"))}, x));
   }
 
  private:
@@ -143,8 +142,10 @@ std::vector<plugin::LayerType> convolutional_models() {
              "between the layers"},
             probability("dropout", "after each activation")},
            mlp},
-          {"lenet5", "LeNet-5 with ReLU and max pooling, for images of 28 to 32 pixels",
-           {classes}, lenet5},
+          {"lenet5",
+           "LeNet-5 with ReLU and max pooling, for images of 28 to 32 pixels",
+           {classes},
+           lenet5},
           resnet("resnet18", "ResNet with 18 layers", {2, 2, 2, 2}, false),
           resnet("resnet34", "ResNet with 34 layers", {3, 4, 6, 3}, false),
           resnet("resnet50", "ResNet with 50 layers, bottleneck blocks", {3, 4, 6, 3}, true)};

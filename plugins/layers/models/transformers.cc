@@ -44,10 +44,10 @@ Value drop(const Trace& t, const std::string& name, double p, Value x) {
 // x + attention(norm(x)), then x + mlp(norm(x)).
 Value block(const Trace& t, const std::string& name, const BlockSizes& s, Value x) {
   Value y = t.sublayer(name + ".norm1", "layer_norm", {}, x);
-  y = t.sublayer(name + ".attn", "multihead_attention",
-                 {attr_int("heads", s.heads), attr_bool("causal", s.causal),
-                  attr_float("dropout", s.dropout)},
-                 y);
+  y = t.sublayer(
+      name + ".attn", "multihead_attention",
+      {attr_int("heads", s.heads), attr_bool("causal", s.causal), attr_float("dropout", s.dropout)},
+      y);
   x = t.op("add", {x, drop(t, name + ".drop1", s.dropout, y)});
   y = t.sublayer(name + ".norm2", "layer_norm", {}, x);
   y = t.sublayer(name + ".act", "gelu", {}, linear(t, name + ".fc1", s.hidden, s.deviation, y));
@@ -66,8 +66,13 @@ BlockSizes sizes_of(const Trace& t, bool causal, double deviation, double residu
     throw Failure(NETCL_E_ARG, "heads: " + std::to_string(heads) + " heads do not divide " +
                                    std::to_string(features) + " features; choose a divisor");
   }
-  return {features, heads, t.attrs().integer("mlp_ratio") * features,
-          t.attrs().number("dropout"), causal, deviation, residual_deviation};
+  return {features,
+          heads,
+          t.attrs().integer("mlp_ratio") * features,
+          t.attrs().number("dropout"),
+          causal,
+          deviation,
+          residual_deviation};
 }
 
 void vit_tiny(const Trace& t) {
@@ -80,10 +85,9 @@ void vit_tiny(const Trace& t) {
   }
   const BlockSizes sizes = sizes_of(t, false, 0.02, 0.02);
   const std::vector<int64_t> patch = {side}, order = {0, 2, 1};
-  x = t.sublayer("patch_embed", "conv2d",
-                 {attr_int("out", sizes.features), attr_ints("kernel", patch),
-                  attr_ints("stride", patch)},
-                 x);
+  x = t.sublayer(
+      "patch_embed", "conv2d",
+      {attr_int("out", sizes.features), attr_ints("kernel", patch), attr_ints("stride", patch)}, x);
   const int64_t tokens = (shape[2] / side) * (shape[3] / side);
   x = t.op("reshape", {x}, {attr_dims("shape", {shape[0], sizes.features, tokens})});
   x = t.op("permute", {x}, {attr_ints("axes", order)});
@@ -131,7 +135,9 @@ std::vector<plugin::LayerType> transformer_models() {
            {{"vocabulary", NETCL_ATTR_INT, true, 0, "", 1, 1 << 30, "", "number of tokens"},
             integer("features", 128, 1, 1 << 16, "of each token"),
             integer("depth", 4, 1, 1024, "number of blocks"),
-            integer("heads", 4, 1, 1024, "of the attention"), ratio, dropout},
+            integer("heads", 4, 1, 1024, "of the attention"),
+            ratio,
+            dropout},
            gpt_mini}};
 }
 

@@ -1,6 +1,6 @@
-// batch_norm (Ioffe, Szegedy 2015) over [B,C,...]: each channel by the mean and the deviation of the
-// batch in training, by their running averages in evaluation. With "sync" the batch is that of all
-// devices; without it each device has its own, and the running averages are merged.
+// batch_norm (Ioffe, Szegedy 2015) over [B,C,...]: each channel by the mean and the deviation of
+// the batch in training, by their running averages in evaluation. With "sync" the batch is that of
+// all devices; without it each device has its own, and the running averages are merged.
 #include "plugins/layers/norm/batch_norm.h"
 
 #include <string>
@@ -29,8 +29,7 @@ void batch_norm(const Trace& t) {
   const auto constant = [&](double value) {
     return t.op("full", {}, {plugin::attr_dims("shape", channels), attr_float("value", value)});
   };
-  const Value weight =
-      affine ? t.parameter("weight", channels, NETCL_INIT_ONES) : constant(1);
+  const Value weight = affine ? t.parameter("weight", channels, NETCL_INIT_ONES) : constant(1);
   const Value bias = affine ? t.parameter("bias", channels, NETCL_INIT_ZEROS) : constant(0);
   const uint32_t merge = sync ? NETCL_MERGE_NONE : NETCL_MERGE_WEIGHTED_MEAN;
   const Value mean = t.statistic("running_mean", channels, NETCL_INIT_ZEROS, merge);
@@ -45,9 +44,8 @@ void batch_norm(const Trace& t) {
   if (sync) sums = t.op("all_reduce", {sums});
   t.output(0, t.op("batch_norm", {x, sums, mean, weight, bias},
                    {attr_float("eps", eps), attr_int("sync", sync ? 1 : 0)}));
-  const std::vector<Value> next =
-      t.ops("batch_norm_running", {sums, mean, var},
-            {attr_float("momentum", t.attrs().number("momentum"))}, 2);
+  const std::vector<Value> next = t.ops("batch_norm_running", {sums, mean, var},
+                                        {attr_float("momentum", t.attrs().number("momentum"))}, 2);
   t.update(mean, next[0]);
   t.update(var, next[1]);
 }
