@@ -568,7 +568,7 @@ namespace plugin __attribute__((visibility("hidden"))) {
     std::vector<LayerType> types_;
   };
 
-}  // namespace )
+}  // namespace plugin
 }  // namespace netcl
 
 // Defines the plugin's one exported function.
