@@ -9,20 +9,7 @@
 // Divisible  nothing: what lies outside is read as 0 and not stored.
 // Tunables   T: 2, 4 or 8 (tile sides SIDE of 32, 64, 128); DEPTH: k a round (8 or 16).
 // Order      k = 0, 1, ... in one accumulator an element.
-// Needs storage.cl and matmul_epilogue.cl before it.
-
-#define SIDE (16 * T)
-#if T == 2
-#define W 2
-#define VEC float2
-#define PUT_VEC vstore2
-#else
-#define W 4
-#define VEC float4
-#define PUT_VEC vstore4
-#endif
-// One vector of padding a row keeps the transposing stores off one bank.
-#define PITCH (SIDE / W + 1)
+// Needs storage.cl, tile.cl and matmul_epilogue.cl before it.
 
 // Element (row, k) of a block whose rows are contiguous in k, or, else, contiguous in rows.
 #define ALONG_K(type, p, row, k) LOAD(type)(p, (size_t)(row) * K + (k))
@@ -45,11 +32,7 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void matmul_generic_ti
   const int n0 = SIDE * (int)get_group_id(0);
 
   float sum[T][T];
-#pragma unroll
-  for (int i = 0; i < T; ++i) {
-#pragma unroll
-    for (int j = 0; j < T; ++j) sum[i][j] = 0;
-  }
+  CLEAR(sum)
 
   for (int k0 = 0; k0 < K; k0 += DEPTH) {
 #pragma unroll
@@ -77,30 +60,17 @@ __kernel __attribute__((reqd_work_group_size(16, 16, 1))) void matmul_generic_ti
 #endif
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-    for (int k = 0; k < DEPTH; ++k) {
-      float a_part[T], b_part[T];
-#pragma unroll
-      for (int v = 0; v < T / W; ++v) {
-        PUT_VEC(a_tile[k * PITCH + 16 * v + ly], v, a_part);
-        PUT_VEC(b_tile[k * PITCH + 16 * v + lx], v, b_part);
-      }
-#pragma unroll
-      for (int i = 0; i < T; ++i) {
-#pragma unroll
-        for (int j = 0; j < T; ++j) sum[i][j] += a_part[i] * b_part[j];
-      }
-    }
+    MULTIPLY(sum, a_tile, b_tile)
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 
 #pragma unroll
   for (int i = 0; i < T; ++i) {
-    const int m = m0 + (i / W * 16 + ly) * W + i % W;
+    const int m = m0 + TILE_PLACE(i, ly);
     if (m >= M) continue;
 #pragma unroll
     for (int j = 0; j < T; ++j) {
-      const int n = n0 + (j / W * 16 + lx) * W + j % W;
+      const int n = n0 + TILE_PLACE(j, lx);
       if (n < N) STORE(Y_DTYPE)(y, (size_t)m * N + n, activate(sum[i][j] + BIAS(n)));
     }
   }
