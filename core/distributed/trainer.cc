@@ -88,6 +88,7 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
       batches_(train.num_samples(), options_.batch_size, options_.seed, true, train.draws()),
       max_rows_(std::min(options_.batch_size,
                          std::max(train.epoch_samples(), test ? test->num_samples() : 0))),
+      sums_inside_(replica.graphs().largest_all_reduce() > 0),
       carried_(options_.epoch_so_far),
       plateau_(options_.plateau),
       step_(options_.first_step) {
@@ -169,8 +170,6 @@ bool Trainer::must_stop() {
 // A pass is the same part of the batch on any number of ranks, so that what is computed over a pass
 // (the statistics of a synchronised batch norm) is the same, too.
 std::vector<IndexRange> Trainer::pass_shards(int64_t rows) const {
-  // A pass without samples adds nothing, but takes part in the sums inside of a step.
-  const bool together = replica_.graphs().largest_all_reduce() > 0;
   std::vector<IndexRange> out;
   int64_t begin = 0;
   for (const int64_t count : even_counts(rows, options_.accumulate)) {
@@ -178,7 +177,8 @@ std::vector<IndexRange> Trainer::pass_shards(int64_t rows) const {
     IndexRange shard = shard_slice(plan_.counts(count), group_.rank);
     shard.first += begin;
     begin += count;
-    if (shard.count > 0 || together || out.empty()) out.push_back(shard);
+    // A pass without samples adds nothing, but takes part in the sums inside of a step.
+    if (shard.count > 0 || sums_inside_ || out.empty()) out.push_back(shard);
   }
   return out;
 }

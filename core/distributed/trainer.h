@@ -173,6 +173,7 @@ class Trainer {
   TrainerHooks hooks_;
   BatchPlan batches_;
   int64_t max_rows_;
+  const bool sums_inside_;  // the ranks add something up in the middle of a step
   std::vector<std::unique_ptr<PinnedBuffer>> staging_;
   std::unique_ptr<PinnedBuffer> sums_ring_, eval_sums_;
   double* shared_sums_ = nullptr;  // n_ranks rows, for more sums than an exchange carries
@@ -182,8 +183,7 @@ class Trainer {
   Sums carried_;  // of the first epoch's steps before this run
   Plateau plateau_;
   double norm_sum_ = 0;  // of the epoch's steps, as the next
-  int64_t norm_steps_ = 0, skipped_ = 0;
-  int64_t skipped_in_a_row_ = 0;
+  int64_t norm_steps_ = 0, skipped_ = 0, skipped_in_a_row_ = 0;
   RankAccount account_;
   std::vector<double> seconds_per_sample_;  // of this rank's steps since the last plan
   int64_t replans_ = 0, planned_at_ = 0;

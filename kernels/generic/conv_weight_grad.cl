@@ -10,7 +10,7 @@
 // Divisible  nothing.
 // Order      positions in order within a split, then the splits in order; group: strided partial
 //            sums, then a tree. No atomics: the same bits every run.
-// Needs storage.cl before it.
+// Needs storage.cl and, for KIND 2, group_reduce.cl before it.
 
 #define GROUPS sizes.s7
 #define CHANNELS (sizes.s1 / GROUPS)
@@ -211,12 +211,7 @@ __kernel void conv2d_grad_weight_generic_group(__global const TYPE(X_DTYPE)* x,
     sum += LOAD(D_DTYPE)(dy, (size_t)(image * sizes.s4 + m) * positions + p) *
            LOAD(X_DTYPE)(x, (size_t)(image * sizes.s1 + c) * IN_PLANE + h * sizes.s3 + w);
   }
-  parts[t] = sum;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int half_size = GROUP / 2; half_size > 0; half_size /= 2) {
-    if (t < half_size) parts[t] += parts[t + half_size];
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-  if (t == 0) STORE(Y_DTYPE)(dw, i, parts[0]);
+  const float total = group_sum(sum, parts);
+  if (t == 0) STORE(Y_DTYPE)(dw, i, total);
 }
 #endif

@@ -9,7 +9,7 @@
 //            weight 0, gradient 0. Any other label outside [0, C): NaN in loss and gradient and
 //            weight 1, so that a broken data set is seen.
 // Defines    X_DTYPE, and Y_DTYPE for gradients; HAS_WEIGHT (0/1); GROUP (group kernels). Needs
-//            storage.cl before it.
+//            storage.cl and, for groups, group_reduce.cl before it.
 // Divisible  nothing.
 // Order      row: in order. group: strided partial sums, then a tree.
 
@@ -142,18 +142,6 @@ __kernel void nll_generic_row(__global const TYPE(X_DTYPE)* logits, __global con
 }
 
 #ifdef GROUP
-static inline float group_sum(const float v, __local float* parts) {
-  const int t = (int)get_local_id(0);
-  barrier(CLK_LOCAL_MEM_FENCE);  // what lay in parts before has been read
-  parts[t] = v;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int half_size = GROUP / 2; half_size > 0; half_size /= 2) {
-    if (t < half_size) parts[t] += parts[t + half_size];
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-  return parts[0];
-}
-
 // The row, in every work-item.
 static inline Row group_row(__global const TYPE(X_DTYPE)* logits,
                             __global const float* class_weights, const int C, const int smooth,
@@ -162,13 +150,7 @@ static inline Row group_row(__global const TYPE(X_DTYPE)* logits,
   Row row = (Row)(-INFINITY, 0.0f, 0.0f, 0.0f);
   float acc = -INFINITY;
   for (int c = t; c < C; c += GROUP) acc = fmax(acc, LOAD(X_DTYPE)(logits, c));
-  parts[t] = acc;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int half_size = GROUP / 2; half_size > 0; half_size /= 2) {
-    if (t < half_size) parts[t] = fmax(parts[t], parts[t + half_size]);
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-  row.x = parts[0];
+  row.x = group_max(acc, parts);
   acc = 0;
   for (int c = t; c < C; c += GROUP) acc += exp(LOAD(X_DTYPE)(logits, c) - row.x);
   row.y = group_sum(acc, parts);

@@ -5,7 +5,7 @@
 //            norm = sqrt(sum((grad / divisor)^2)), 0 for a divisor of 0; with max_norm above 0
 //            divisor / min(1, max_norm / (norm + 1e-6)), else the divisor as it is.
 //            scratch: f32, one partial sum a chunk of 4096 floats.
-// Defines    GROUP: 256 (group kernels).
+// Defines    GROUP: 256 (group kernels, which need group_reduce.cl before them).
 // Divisible  nothing.
 // Order      lanes: eight interleaved sums a chunk, a fixed tree; chunks in order.
 //            group: strided partial sums, then a tree; the same for the chunks.
@@ -62,17 +62,6 @@ __kernel void grad_norm_generic_total(__global const float* partial, __global co
   finish_norm(sum, divisor, max_norm, norm, clipped);
 }
 #else
-static inline float group_sum(const float v, __local float* parts) {
-  const int t = (int)get_local_id(0);
-  parts[t] = v;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int half_size = GROUP / 2; half_size > 0; half_size /= 2) {
-    if (t < half_size) parts[t] += parts[t + half_size];
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-  return parts[0];
-}
-
 __kernel void grad_norm_generic_group(__global const float* grad, __global const int* blocks,
                                       __global const float* divisor, __global float* partial,
                                       const int n, const int grad_offset) {

@@ -7,7 +7,8 @@
 //            y = (x - mean) rstd w + b;  h = dy w, v = (x - mean) rstd,
 //            dx = rstd (h - mean(h) - v mean(h v)); without mean(h) for RMS.
 // Defines    X_DTYPE Y_DTYPE D_DTYPE; RMS (0/1); PLAIN: 1 if S is 1, so that weights lie as the
-//            elements do; HAS_WEIGHT HAS_BIAS (0/1); GROUP (group kernels). Needs storage.cl.
+//            elements do; HAS_WEIGHT HAS_BIAS (0/1); GROUP (group kernels).
+//            Needs storage.cl and, for groups, group_reduce.cl.
 // Divisible  nothing.
 // Order      item: eight interleaved sums in blocks of 128, a fixed tree, then the rest.
 //            group: strided partial sums, then a tree. The mean first, then the squared distances.
@@ -175,18 +176,6 @@ __kernel void norm_generic_grad_item(__global const TYPE(D_DTYPE)* dy,
 }
 
 #ifdef GROUP
-static inline float group_sum(const float v, __local float* parts) {
-  const int t = (int)get_local_id(0);
-  barrier(CLK_LOCAL_MEM_FENCE);  // what lay in parts before has been read
-  parts[t] = v;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int half_size = GROUP / 2; half_size > 0; half_size /= 2) {
-    if (t < half_size) parts[t] += parts[t + half_size];
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-  return parts[0];
-}
-
 static inline float2 group_stats(__global const TYPE(X_DTYPE)* x, const int L, const float eps,
                                  __local float* parts) {
   const int t = (int)get_local_id(0);

@@ -5,7 +5,8 @@
 //            gradients: dx = y (dy - sum(dy y)) and dx = dy - exp(y) sum(dy).
 // Defines    X_DTYPE Y_DTYPE, and Z_DTYPE for gradients; LOG: 1 for the log forms, else 0;
 //            STAGED: 1 if y may hold the exponentials on the way (f32), 0 if they are computed
-//            twice, so that 16-bit results round once; GROUP (group kernels). Needs storage.cl
+//            twice, so that 16-bit results round once; GROUP (group kernels,
+//            which need group_reduce.cl). Needs storage.cl
 //            before it.
 // Divisible  nothing.
 // Order      column: in order. lanes: eight interleaved sums, a fixed tree, then the rest.
@@ -131,28 +132,6 @@ __kernel void softmax_generic_lanes(__global const TYPE(X_DTYPE)* x, __global TY
 }
 
 #ifdef GROUP
-static inline float group_sum(const float v, __local float* parts) {
-  const int t = (int)get_local_id(0);
-  barrier(CLK_LOCAL_MEM_FENCE);  // what lay in parts before has been read
-  parts[t] = v;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int half_size = GROUP / 2; half_size > 0; half_size /= 2) {
-    if (t < half_size) parts[t] += parts[t + half_size];
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-  return parts[0];
-}
-static inline float group_max(const float v, __local float* parts) {
-  const int t = (int)get_local_id(0);
-  parts[t] = v;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int half_size = GROUP / 2; half_size > 0; half_size /= 2) {
-    if (t < half_size) parts[t] = fmax(parts[t], parts[t + half_size]);
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-  return parts[0];
-}
-
 // One work-group a row (inner == 1).
 __kernel void softmax_generic_group(__global const TYPE(X_DTYPE)* x, __global TYPE(Y_DTYPE)* y,
                                     const int reduce) {

@@ -4,7 +4,8 @@
 //
 // Contract   x: X_DTYPE, y: Y_DTYPE. Two passes: the mean first, then the squares of
 //            the differences.
-// Defines    X_DTYPE Y_DTYPE; GROUP (group kernel). Needs storage.cl before it.
+// Defines    X_DTYPE Y_DTYPE; GROUP (group kernel). Needs storage.cl and,
+//            for the group, group_reduce.cl before it.
 // Divisible  nothing.
 // Order      column: blocks of 128 in order. group: strided partial sums, then a tree.
 
@@ -39,18 +40,6 @@ __kernel void var_generic_column(__global const TYPE(X_DTYPE)* x, __global TYPE(
 }
 
 #ifdef GROUP
-static inline float group_sum(const float v, __local float* parts) {
-  const int t = (int)get_local_id(0);
-  barrier(CLK_LOCAL_MEM_FENCE);  // the parts of the sum before have been read
-  parts[t] = v;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int half_size = GROUP / 2; half_size > 0; half_size /= 2) {
-    if (t < half_size) parts[t] += parts[t + half_size];
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-  return parts[0];
-}
-
 // One work-group a row (inner == 1).
 __kernel void var_generic_group(__global const TYPE(X_DTYPE)* x, __global TYPE(Y_DTYPE)* y,
                                 const int reduce, const int correction) {
