@@ -67,7 +67,6 @@ class Metrics(unittest.TestCase):
                                                  "perplexity"])
         run = self.cli.train(config, "--devices", "cpu:0")["run_dir"]
         # Everything as one test set, so that predict sees the same samples.
-        whole = ["--set", "data.test=" + os.path.join(self.cli.folder, "points.csv"), "--set", "data.split=null"]
         whole = ["--set", 'data={"format":"csv","train":"%s"}' % os.path.join(self.cli.folder, "points.csv")]
         predictions = self.run_json("predict", run, os.path.join(self.cli.folder, "points.csv"), "--device", "cpu:0")
         rows = [p["probabilities"] for p in predictions["predictions"]]
@@ -169,6 +168,29 @@ class Metrics(unittest.TestCase):
             values = [float(v) for v in row[1:]]
             self.assertAlmostEqual(sum(values), 1, 5)
             self.assertEqual(int(row[0]), values.index(max(values)))
+
+    def test_text(self):
+        """A text in which each character says the next: the model must learn it, and write it."""
+        self.write("abcd.txt", "abcd" * 150)
+        result = self.cli.train(self.config(
+            "text", data={"format": "text", "train": "abcd.txt", "context": 8, "split": [0.8, 0.2]},
+            model={"input": [8], "layers": [{"type": "embedding", "vocabulary": 4, "features": 8},
+                                            {"type": "linear", "out": 4}]},
+            metrics=["accuracy", "perplexity"], optimizer={"type": "adamw", "lr": 0.1}, epochs=20),
+            "--devices", "cpu:0/2")
+        self.assertEqual(result["metrics"]["accuracy"], 1)
+        self.assertLess(result["metrics"]["perplexity"], 1.05)
+        evaluated = self.run_json("eval", result["run_dir"], "--devices", "cpu:0/3")
+        self.assertEqual(evaluated["samples"], 15)  # 120 characters, 8 a window, the last filled up
+        self.assertAlmostEqual(evaluated["metrics"]["loss"], result["metrics"]["loss"], 5)
+
+        def generate(*arguments):
+            return self.run_json("generate", result["run_dir"], "--device", "cpu:0", "--prompt", "a", *arguments)["text"]
+
+        self.assertTrue(generate("--length", "11", "--temperature", "0").endswith("bcdabcdabcd"))
+        drawn = [generate("--length", "40", "--temperature", "5", "--seed", seed) for seed in ("1", "1", "2")]
+        self.assertEqual(drawn[0], drawn[1])
+        self.assertNotEqual(drawn[0], drawn[2])
 
     def test_synthetic(self):
         result = self.cli.train(self.config("synthetic", data={"format": "synthetic", "samples": 200, "classes": 4,
