@@ -27,7 +27,7 @@ extern "C" {
 /* While the major number is 0, a minor step may break: both must match exactly. From 1.0 on a
  * newer minor only appends. History: CHANGELOG.md. */
 #define NETCL_ABI_MAJOR 0u
-#define NETCL_ABI_MINOR 2u
+#define NETCL_ABI_MINOR 3u
 #define NETCL_EXPORT __attribute__((visibility("default")))
 
 #define NETCL_END_(tab, m) \
@@ -337,8 +337,30 @@ typedef struct netcl_bucket {
   uint64_t bytes;
 } netcl_bucket;
 
-enum { NETCL_ALL_REDUCE = 1, NETCL_BROADCAST = 2, NETCL_BARRIER = 3 };
-enum { NETCL_SUM = 1, NETCL_MAX = 2, NETCL_MIN = 3, NETCL_PROD = 4 };
+/* What lies where, of elements [offset, offset + count) of a bucket of n ranks; part r is rank r's:
+ *   ALL_REDUCE      send: all on every rank               recv: all on every rank
+ *   BROADCAST       send: all on the root                 recv: all on every rank
+ *   REDUCE_SCATTER  send: all on every rank               recv: part r on rank r
+ *   ALL_GATHER      send: part r on rank r                recv: all on every rank
+ *   SCATTER         send: all on the root                 recv: part r on rank r
+ *   GATHER          send: part r on rank r                recv: all on the root
+ * A part lies at its own place within the range, on every rank. What is not named under `recv` is
+ * undefined after the collective. */
+enum {
+  NETCL_ALL_REDUCE = 1,
+  NETCL_BROADCAST = 2,
+  NETCL_BARRIER = 3,
+  NETCL_REDUCE_SCATTER = 4,
+  NETCL_ALL_GATHER = 5,
+  NETCL_SCATTER = 6,
+  NETCL_GATHER = 7
+};
+/* Reductions are element-wise and in rank order: ((x0 op x1) op x2) ... Integers wrap; max and min
+ * keep the first of equal values and pass NaN on; f16 and bf16 are computed in f32 and rounded
+ * once, at the end. MEAN: (w0 x0 + w1 x1 + ...) / (w0 + w1 + ...) with the ranks' weights; a rank
+ * with weight 0 contributes nothing, whatever its data; of integers the sum by n, cut towards zero,
+ * and all weights 1. */
+enum { NETCL_SUM = 1, NETCL_MAX = 2, NETCL_MIN = 3, NETCL_PROD = 4, NETCL_MEAN = 5 };
 
 typedef struct netcl_coll {
   size_t size;
@@ -347,6 +369,10 @@ typedef struct netcl_coll {
   const netcl_bucket* bucket;
   void* ready;    /* cl_event after which `send` holds the data, or NULL: it already does */
   netcl_str name; /* for messages: "gradients", "bucket 3" */
+  /* elements of each rank's part, which add up to `count`, the same on all ranks; or NULL: as equal
+   * as can be, the first ranks one more. Valid during `post`. Since 0.3. */
+  const uint64_t* counts;
+  double weight; /* this rank's, for MEAN. Since 0.3. */
 } netcl_coll;
 
 enum { NETCL_TC_CROSS_PROCESS = 1u, NETCL_TC_CROSS_HOST = 2u };

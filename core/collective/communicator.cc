@@ -1,31 +1,16 @@
 #include "core/collective/communicator.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace netcl {
 
-namespace {
-
-netcl_coll collective(uint32_t kind, std::string_view name) {
-  netcl_coll c{};
-  c.size = sizeof(c);
-  c.kind = kind;
-  c.name = {name.data(), name.size()};
-  return c;
+std::vector<uint64_t> even_parts(uint64_t count, uint32_t n) {
+  std::vector<uint64_t> out(n, count / n);
+  for (uint64_t i = 0; i < count % n; ++i) ++out[i];
+  return out;
 }
-
-netcl_coll with_data(netcl_coll c, const netcl_bucket& bucket, uint64_t offset, uint64_t count,
-                     DType dtype, void* ready) {
-  c.dtype = static_cast<uint32_t>(dtype);
-  c.offset_bytes = offset * size_of(dtype);
-  c.count = count;
-  c.bucket = &bucket;
-  c.ready = ready;
-  return c;
-}
-
-}  // namespace
 
 ErrorCode transport_error_code(netcl_rc rc) {
   switch (rc) {
@@ -96,6 +81,29 @@ const netcl_bucket& Communicator::new_bucket(uint64_t bytes) {
   return b;
 }
 
+Ticket Communicator::post(uint32_t kind, const Span& span, uint32_t redop, uint32_t root,
+                          const std::vector<uint64_t>& counts, double weight) {
+  NETCL_CHECK(
+      counts.empty() || (counts.size() == n_ranks_ &&
+                         std::accumulate(counts.begin(), counts.end(), uint64_t{0}) == span.count),
+      ErrorCode::kUsage, "collective \"", span.name, "\": the ranks' counts must be ", n_ranks_,
+      " and add up to ", span.count);
+  netcl_coll c{};
+  c.size = sizeof(c);
+  c.kind = kind;
+  c.dtype = static_cast<uint32_t>(span.dtype);
+  c.redop = redop;
+  c.root = root;
+  c.offset_bytes = span.offset * size_of(span.dtype);
+  c.count = span.count;
+  c.bucket = &span.bucket;
+  c.ready = span.ready;
+  c.name = {span.name.data(), span.name.size()};
+  c.counts = counts.empty() ? nullptr : counts.data();
+  c.weight = weight;
+  return post(c);
+}
+
 Ticket Communicator::post(const netcl_coll& c) {
   Ticket ticket;
   check(access_, "post", [&](netcl_call* call) {
@@ -105,18 +113,24 @@ Ticket Communicator::post(const netcl_coll& c) {
   return ticket;
 }
 
-Ticket Communicator::all_reduce(const netcl_bucket& bucket, uint64_t offset, uint64_t count,
-                                DType dtype, ReduceOp op, void* ready, std::string_view name) {
-  netcl_coll c = with_data(collective(NETCL_ALL_REDUCE, name), bucket, offset, count, dtype, ready);
-  c.redop = static_cast<uint32_t>(op);
-  return post(c);
+Ticket Communicator::all_reduce(const Span& span, ReduceOp op, double weight) {
+  return post(NETCL_ALL_REDUCE, span, static_cast<uint32_t>(op), 0, {}, weight);
 }
-
-Ticket Communicator::broadcast(const netcl_bucket& bucket, uint64_t offset, uint64_t count,
-                               DType dtype, uint32_t root, void* ready, std::string_view name) {
-  netcl_coll c = with_data(collective(NETCL_BROADCAST, name), bucket, offset, count, dtype, ready);
-  c.root = root;
-  return post(c);
+Ticket Communicator::reduce_scatter(const Span& span, ReduceOp op,
+                                    const std::vector<uint64_t>& counts, double weight) {
+  return post(NETCL_REDUCE_SCATTER, span, static_cast<uint32_t>(op), 0, counts, weight);
+}
+Ticket Communicator::all_gather(const Span& span, const std::vector<uint64_t>& counts) {
+  return post(NETCL_ALL_GATHER, span, 0, 0, counts, 1);
+}
+Ticket Communicator::broadcast(const Span& span, uint32_t root) {
+  return post(NETCL_BROADCAST, span, 0, root, {}, 1);
+}
+Ticket Communicator::scatter(const Span& span, uint32_t root, const std::vector<uint64_t>& counts) {
+  return post(NETCL_SCATTER, span, 0, root, counts, 1);
+}
+Ticket Communicator::gather(const Span& span, uint32_t root, const std::vector<uint64_t>& counts) {
+  return post(NETCL_GATHER, span, 0, root, counts, 1);
 }
 
 void Communicator::wait(Ticket ticket) {
@@ -126,7 +140,13 @@ void Communicator::wait(Ticket ticket) {
   waited_ = std::max(waited_, ticket.value);
 }
 
-void Communicator::barrier(std::string_view name) { wait(post(collective(NETCL_BARRIER, name))); }
+void Communicator::barrier(std::string_view name) {
+  netcl_coll c{};
+  c.size = sizeof(c);
+  c.kind = NETCL_BARRIER;
+  c.name = {name.data(), name.size()};
+  wait(post(c));
+}
 
 void Communicator::abort(std::string_view reason) {
   access_.api->abort(access_.self, group_, {reason.data(), reason.size()});

@@ -38,12 +38,27 @@ enum class ReduceOp : uint32_t {
   kSum = NETCL_SUM,
   kMax = NETCL_MAX,
   kMin = NETCL_MIN,
-  kProd = NETCL_PROD
+  kProd = NETCL_PROD,
+  kMean = NETCL_MEAN
 };
 
 // The area whose owner must act when a transport returns `rc`: kTraining for a lost or late peer,
 // collectives that differ and a stopped group; kDevice for OpenCL; kPlugin for everything else.
 ErrorCode transport_error_code(netcl_rc rc);
+
+// The elements [offset, offset + count) of a bucket that a collective works on.
+struct Span {
+  const netcl_bucket& bucket;
+  uint64_t offset = 0, count = 0;
+  DType dtype = DType::kF32;
+  // A cl_event of a flushed queue, after which `send` holds the data and nobody of this rank reads
+  // the same part of `recv` any more; or nullptr: it is so already.
+  void* ready = nullptr;
+  std::string_view name = {};  // for messages
+};
+
+// Elements of each of `n` parts of `count`, as equal as can be: what empty `counts` mean.
+std::vector<uint64_t> even_parts(uint64_t count, uint32_t n);
 
 // A collective in flight.
 struct Ticket {
@@ -72,14 +87,16 @@ class Communicator {
   // the same buffer.
   const netcl_bucket& new_bucket(uint64_t bytes);
 
-  // Start a collective over elements [offset, offset + count) of the bucket, and return. `ready` is
-  // a cl_event of a flushed queue, after which `send` holds the data and nobody of this rank reads
-  // the same part of `recv` any more; or nullptr: it is so already.
-  Ticket all_reduce(const netcl_bucket& bucket, uint64_t offset, uint64_t count, DType dtype,
-                    ReduceOp op, void* ready, std::string_view name);
-  // After it, `recv` of every rank holds what `send` of the root held.
-  Ticket broadcast(const netcl_bucket& bucket, uint64_t offset, uint64_t count, DType dtype,
-                   uint32_t root, void* ready, std::string_view name);
+  // Start a collective and return at once; collectives complete in the order in which they are
+  // started. What lies where: netcl_plugin.h. `counts`: elements of each rank's part, or empty for
+  // parts as equal as can be. Errors: kPlugin, kTraining, kDevice.
+  Ticket all_reduce(const Span& span, ReduceOp op, double weight = 1);
+  Ticket reduce_scatter(const Span& span, ReduceOp op, const std::vector<uint64_t>& counts = {},
+                        double weight = 1);
+  Ticket all_gather(const Span& span, const std::vector<uint64_t>& counts = {});
+  Ticket broadcast(const Span& span, uint32_t root);
+  Ticket scatter(const Span& span, uint32_t root, const std::vector<uint64_t>& counts = {});
+  Ticket gather(const Span& span, uint32_t root, const std::vector<uint64_t>& counts = {});
 
   // Returns when `recv` holds the result for every command enqueued from now on.
   // Errors: kTraining naming ranks and collective.
@@ -93,6 +110,8 @@ class Communicator {
  private:
   static void check(const TransportAccess& access, const char* what,
                     const std::function<netcl_rc(netcl_call*)>& body);
+  Ticket post(uint32_t kind, const Span& span, uint32_t redop, uint32_t root,
+              const std::vector<uint64_t>& counts, double weight);
   Ticket post(const netcl_coll& collective);
 
   TransportAccess access_;

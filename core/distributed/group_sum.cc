@@ -17,7 +17,7 @@ void GroupSum::reduce(uint64_t count, std::string_view name) {
     return event;
   });
   communicator_.wait(
-      communicator_.all_reduce(bucket_, 0, count, DType::kF32, ReduceOp::kSum, ready(), name));
+      communicator_.all_reduce({bucket_, 0, count, DType::kF32, ready(), name}, ReduceOp::kSum));
 }
 
 void GroupSum::add_up(const cl::Buffer& in, const cl::Buffer& out, const TensorDesc& desc,

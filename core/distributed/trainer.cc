@@ -237,8 +237,9 @@ void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
     const cl::Event ready = replica_.marker();
     note_collective("gradients");
     const Ticket ticket = group_.communicator->all_reduce(
-        *group_.bucket, 0, static_cast<uint64_t>(replica_.graphs().gradients.num_floats()),
-        DType::kF32, ReduceOp::kSum, ready(), "gradients");
+        {*group_.bucket, 0, static_cast<uint64_t>(replica_.graphs().gradients.num_floats()),
+         DType::kF32, ready(), "gradients"},
+        ReduceOp::kSum);
     wait(ready);
     const double busy = now_seconds() - begin;
     account_.busy_seconds += busy;

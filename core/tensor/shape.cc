@@ -10,35 +10,33 @@ namespace {
 
 struct DTypeFacts {
   const char* name;
-  const char* opencl;
   size_t size_bytes;
 };
 
 DTypeFacts facts_of(DType dtype) {
   switch (dtype) {
     case DType::kF32:
-      return {"f32", "float", 4};
+      return {"f32", 4};
     case DType::kF16:
-      return {"f16", "half", 2};
+      return {"f16", 2};
     case DType::kBF16:
-      return {"bf16", "ushort", 2};
+      return {"bf16", 2};
     case DType::kI32:
-      return {"i32", "int", 4};
+      return {"i32", 4};
     case DType::kI64:
-      return {"i64", "long", 8};
+      return {"i64", 8};
     case DType::kU8:
-      return {"u8", "uchar", 1};
+      return {"u8", 1};
     case DType::kBool:
-      return {"bool", "uchar", 1};
+      return {"bool", 1};
   }
-  return {"?", "?", 0};
+  return {"?", 0};
 }
 
 }  // namespace
 
 size_t size_of(DType dtype) { return facts_of(dtype).size_bytes; }
 const char* dtype_name(DType dtype) { return facts_of(dtype).name; }
-const char* opencl_type(DType dtype) { return facts_of(dtype).opencl; }
 
 DType dtype_from_abi(uint32_t dtype) {
   for (const DType known : kAllDTypes) {

@@ -33,7 +33,6 @@ constexpr bool is_float(DType dtype) {
 
 size_t size_of(DType dtype);                 // bytes per element
 const char* dtype_name(DType dtype);         // "f32"
-const char* opencl_type(DType dtype);        // "float"; of bf16 its bits, "ushort"
 DType dtype_from_abi(uint32_t dtype);        // Errors: kPlugin for a number netcl does not know.
 DType dtype_named(const std::string& name);  // Errors: kUsage, listing the names.
 

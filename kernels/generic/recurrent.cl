@@ -15,6 +15,23 @@
 
 static inline float sigmoid(const float x) { return 1.0f / (1.0f + exp(-x)); }
 
+// Input, forget, value and output gate of a unit, which forward and backward both need.
+static inline float4 lstm_gates(__global const TYPE(X_DTYPE)* gx, __global const TYPE(X_DTYPE)* gh,
+                                const int at, const int H) {
+  return (float4)(sigmoid(GET(gx, at) + GET(gh, at)), sigmoid(GET(gx, at + H) + GET(gh, at + H)),
+                  tanh(GET(gx, at + 2 * H) + GET(gh, at + 2 * H)),
+                  sigmoid(GET(gx, at + 3 * H) + GET(gh, at + 3 * H)));
+}
+
+// Reset gate, the part z that is kept, the inner product that is reset, and the new value of a unit.
+static inline float4 gru_gates(__global const TYPE(X_DTYPE)* gx, __global const TYPE(X_DTYPE)* gh,
+                               const int at, const int H) {
+  const float reset = sigmoid(GET(gx, at) + GET(gh, at));
+  const float keep = sigmoid(GET(gx, at + H) + GET(gh, at + H));
+  const float inner = GET(gh, at + 2 * H);
+  return (float4)(reset, keep, inner, tanh(GET(gx, at + 2 * H) + reset * inner));
+}
+
 __kernel void lstm_cell_generic_unit(__global const TYPE(X_DTYPE)* gx,
                                      __global const TYPE(X_DTYPE)* gh,
                                      __global const TYPE(X_DTYPE)* c,
@@ -23,10 +40,8 @@ __kernel void lstm_cell_generic_unit(__global const TYPE(X_DTYPE)* gx,
   const int i = (int)get_global_id(0);
   if (i >= n) return;
   const int at = i / H * 4 * H + i % H;
-  const float in = sigmoid(GET(gx, at) + GET(gh, at));
-  const float forget = sigmoid(GET(gx, at + H) + GET(gh, at + H));
-  const float value = tanh(GET(gx, at + 2 * H) + GET(gh, at + 2 * H));
-  const float out = sigmoid(GET(gx, at + 3 * H) + GET(gh, at + 3 * H));
+  const float4 gates = lstm_gates(gx, gh, at, H);
+  const float in = gates.x, forget = gates.y, value = gates.z, out = gates.w;
   const float next = forget * GET(c, i) + in * value;
   PUT(c_next, i, next);
   PUT(h_next, i, out * tanh(next));
@@ -42,10 +57,8 @@ __kernel void lstm_cell_grad_generic_unit(__global const TYPE(X_DTYPE)* dh,
   const int i = (int)get_global_id(0);
   if (i >= n) return;
   const int at = i / H * 4 * H + i % H;
-  const float in = sigmoid(GET(gx, at) + GET(gh, at));
-  const float forget = sigmoid(GET(gx, at + H) + GET(gh, at + H));
-  const float value = tanh(GET(gx, at + 2 * H) + GET(gh, at + 2 * H));
-  const float out = sigmoid(GET(gx, at + 3 * H) + GET(gh, at + 3 * H));
+  const float4 gates = lstm_gates(gx, gh, at, H);
+  const float in = gates.x, forget = gates.y, value = gates.z, out = gates.w;
   const float c_old = GET(c, i);
   const float bent = tanh(forget * c_old + in * value);
   const float d = GET(dh, i);
@@ -64,9 +77,8 @@ __kernel void gru_cell_generic_unit(__global const TYPE(X_DTYPE)* gx,
   const int i = (int)get_global_id(0);
   if (i >= n) return;
   const int at = i / H * 3 * H + i % H;
-  const float reset = sigmoid(GET(gx, at) + GET(gh, at));
-  const float keep = sigmoid(GET(gx, at + H) + GET(gh, at + H));
-  const float value = tanh(GET(gx, at + 2 * H) + reset * GET(gh, at + 2 * H));
+  const float4 gates = gru_gates(gx, gh, at, H);
+  const float keep = gates.y, value = gates.w;
   PUT(h_next, i, (1.0f - keep) * value + keep * GET(h, i));
 }
 
@@ -79,10 +91,8 @@ __kernel void gru_cell_grad_generic_unit(__global const TYPE(X_DTYPE)* dy,
   const int i = (int)get_global_id(0);
   if (i >= n) return;
   const int at = i / H * 3 * H + i % H;
-  const float reset = sigmoid(GET(gx, at) + GET(gh, at));
-  const float keep = sigmoid(GET(gx, at + H) + GET(gh, at + H));
-  const float inner = GET(gh, at + 2 * H);
-  const float value = tanh(GET(gx, at + 2 * H) + reset * inner);
+  const float4 gates = gru_gates(gx, gh, at, H);
+  const float reset = gates.x, keep = gates.y, inner = gates.z, value = gates.w;
   const float d = GET(dy, i);
   const float d_value = d * (1.0f - keep) * (1.0f - value * value);
   const float d_keep = d * (GET(h, i) - value) * keep * (1.0f - keep);
