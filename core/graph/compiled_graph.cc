@@ -36,22 +36,67 @@ void CompiledGraph::prepare(int64_t batch) {
   if (instances_.count(batch) == 0) instances_[batch] = make_instance(batch);
 }
 
-void CompiledGraph::run(int64_t batch, bool grouped) {
+// The node after which the output holds its value.
+size_t CompiledGraph::last_writer(const std::string& output) const {
+  const std::vector<Graph::Place>& outputs = graph_.outputs();
+  const auto place = std::find_if(outputs.begin(), outputs.end(),
+                                  [&](const Graph::Place& p) { return p.name == output; });
+  NETCL_CHECK(place != outputs.end(), ErrorCode::kInternal, "a mark at ", output,
+              ", which is no output of the graph");
+  const ValueId root = graph_.root(place->value);
+  const std::vector<Node>& nodes = graph_.nodes();
+  for (size_t i = nodes.size(); i-- > 0;) {
+    if (nodes[i].op->view) continue;
+    for (const ValueId v : nodes[i].out) {
+      if (graph_.root(v) == root) return i;
+    }
+  }
+  fail(ErrorCode::kInternal, "nothing writes the output ", output);
+}
+
+void CompiledGraph::set_marks(const std::vector<std::vector<std::string>>& outputs) {
+  marks_.clear();
+  for (size_t index = 0; index < outputs.size(); ++index) {
+    size_t end = 0;  // behind the last node
+    for (const std::string& output : outputs[index]) end = std::max(end, last_writer(output) + 1);
+    Mark mark{index, 0, 0};
+    for (size_t i = 0; i < end; ++i) {
+      const OpRow& op = *graph_.nodes()[i].op;
+      if (!op.view) ++(op.collective ? mark.reductions : mark.executables);
+    }
+    marks_.push_back(mark);
+  }
+  std::stable_sort(marks_.begin(), marks_.end(), [](const Mark& a, const Mark& b) {
+    return a.executables + a.reductions < b.executables + b.reductions;
+  });
+}
+
+void CompiledGraph::run(int64_t batch, bool grouped, const Reached& reached) {
   prepare(batch);
   const Instance& instance = *instances_.at(batch);
-  size_t next = 0;
+  size_t next = 0, reduced = 0;
   const auto launch_until = [&](size_t end) {
     for (; next < end; ++next) instance.executables[next].enqueue(queue_->cl());
   };
-  for (const Reduction& reduction : instance.reductions) {
-    launch_until(reduction.before);
-    if (grouped && all_reduce_) {
-      all_reduce_(reduction.in, reduction.out, reduction.desc);
-    } else {
-      copy_sum(reduction);
+  const auto run_until = [&](size_t executables, size_t reductions) {
+    for (; reduced < reductions; ++reduced) {
+      const Reduction& reduction = instance.reductions[reduced];
+      launch_until(reduction.before);
+      if (grouped && all_reduce_) {
+        all_reduce_(reduction.in, reduction.out, reduction.desc);
+      } else {
+        copy_sum(reduction);
+      }
+    }
+    launch_until(executables);
+  };
+  if (reached) {
+    for (const Mark& mark : marks_) {
+      run_until(mark.executables, mark.reductions);
+      reached(mark.index);
     }
   }
-  launch_until(instance.executables.size());
+  run_until(instance.executables.size(), instance.reductions.size());
   queue_->enqueued(instance.num_launches);
 }
 

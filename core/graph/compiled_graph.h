@@ -40,7 +40,15 @@ class CompiledGraph {
   void prepare(int64_t batch);
   // Enqueues the instance's launches; prepares it if need be. Not `grouped`: no replica is waited
   // for, sums are their inputs (to launch everything once before training). Errors: kDevice.
-  void run(int64_t batch, bool grouped = true);
+  void run(int64_t batch, bool grouped = true) { run(batch, grouped, nullptr); }
+
+  // A mark is the place in a run after which everything that writes the named outputs is enqueued.
+  // Places come from the graph alone, so replicas of a group pass them in one order, also between
+  // the sums of a step and whatever the batch. Errors: kInternal for a name that is no output.
+  void set_marks(const std::vector<std::vector<std::string>>& outputs);
+  // Called at every mark with its index, in the order of the places.
+  using Reached = std::function<void(size_t mark)>;
+  void run(int64_t batch, bool grouped, const Reached& reached);
 
   const Graph& graph() const { return graph_; }
   size_t launches_per_run(int64_t batch) const { return instances_.at(batch)->num_launches; }
@@ -54,6 +62,9 @@ class CompiledGraph {
     cl::Buffer in, out;
     TensorDesc desc;
   };
+  struct Mark {
+    size_t index, executables, reductions;  // how many of them come before it
+  };
   struct Instance {
     std::vector<std::shared_ptr<Storage>> workspace;  // one buffer a slot
     std::vector<Executable> executables;
@@ -63,6 +74,7 @@ class CompiledGraph {
   std::unique_ptr<Instance> make_instance(int64_t batch);
   void check_sizes(int64_t batch) const;
   void copy_sum(const Reduction& reduction) const;
+  size_t last_writer(const std::string& output) const;
   std::vector<std::shared_ptr<Storage>> take_workspace(const MemoryPlan& plan);
   void check_workspace(const MemoryPlan& plan, int64_t batch) const;
   std::vector<TensorDesc> descs(const std::vector<ValueId>& values, int64_t batch) const;
@@ -72,6 +84,7 @@ class CompiledGraph {
   std::shared_ptr<Queue> queue_;
   Memory memory_;
   AllReduce all_reduce_;
+  std::vector<Mark> marks_;  // in order
   std::map<int64_t, std::unique_ptr<Instance>> instances_;
   std::vector<std::shared_ptr<Storage>> workspace_;  // slots, shared by all instances that fit
   size_t workspace_bytes_ = 0, temporaries_bytes_ = 0;

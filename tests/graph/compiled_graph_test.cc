@@ -121,6 +121,58 @@ TEST(CompiledGraphTest, EveryBatchSizeWithAndWithoutPasses) {
   }
 }
 
+TEST(CompiledGraphTest, MarksComeWhenTheirOutputsAreWritten) {
+  for (const bool with_passes : {false, true}) {
+    OnDevice device(with_passes);
+    const std::vector<std::vector<std::string>> outputs = {
+        {"grad/w2"}, {"loss"}, {"grad/w1", "grad/b1"}};
+    device.compiled->set_marks(outputs);
+    for (const int64_t batch : {int64_t{7}, int64_t{0}}) {
+      device.run(batch);  // fills the inputs
+      device.fixture.queue()->finish();
+      std::map<std::string, std::vector<float>> want;
+      for (const auto& mark : outputs) {
+        for (const std::string& name : mark) {
+          want[name] = device.memory.at(name).to_floats();
+          const std::vector<float> other(want[name].size(), -7);
+          device.memory.at(name).copy_from_host(other.data());
+        }
+      }
+      std::vector<size_t> order;
+      device.compiled->run(batch, true, [&](size_t mark) {
+        order.push_back(mark);
+        device.fixture.queue()->finish();  // what is enqueued so far must be enough
+        for (const std::string& name : outputs[mark])
+          EXPECT_EQ(device.memory.at(name).to_floats(), want[name]) << name;
+      });
+      EXPECT_EQ(order, (std::vector<size_t>{1, 0, 2})) << "batch " << batch;
+    }
+  }
+}
+
+TEST(CompiledGraphTest, MarksAndSumsComeInOneOrder) {
+  DeviceFixture& f = shared_device();
+  std::map<std::string, Tensor> memory;
+  Graph graph;
+  const ValueId x = graph.external("x", {DType::kF32, {3}});
+  const ValueId first = graph.call("all_reduce", {x});
+  const ValueId second = graph.call("all_reduce", {graph.call("neg", {first})});
+  graph.output("first", first);
+  graph.output("second", second);
+  graph.output("last", graph.call("neg", {second}));
+  for (const char* name : {"x", "first", "second", "last"})
+    memory.emplace(name, Tensor(f.queue(), {DType::kF32, {3}}));
+  std::string order;
+  CompiledGraph compiled(
+      std::move(graph), f.kernels(), f.queue(),
+      [&](const std::string& name, const TensorDesc&) { return memory.at(name).buffer(); },
+      [&](const cl::Buffer&, const cl::Buffer&, const TensorDesc&) { order += "s"; });
+  compiled.set_marks({{"last"}, {"second"}, {"first"}});
+  compiled.run(0, true, [&](size_t mark) { order += std::to_string(mark); });
+  EXPECT_EQ(order, "s2s10");
+  f.queue()->finish();
+}
+
 TEST(CompiledGraphTest, PassesSaveLaunches) {
   OnDevice plain(false), fused(true);
   plain.compiled->prepare(7);
