@@ -53,7 +53,9 @@ void report_no_number(const NoNumber& found, Replica& replica, const Dataset& tr
   const std::string parameter =
       first_bad_tensor(graphs.slots, graphs.parameters, "", replica.read_parameters());
   const std::string gradient =
-      first_bad_tensor(graphs.slots, graphs.gradients, "grad/", replica.read_gradients());
+      replica.shares_update()
+          ? ""
+          : first_bad_tensor(graphs.slots, graphs.gradients, "grad/", replica.read_gradients());
   fail(ErrorCode::kTraining, text, ": training diverged; ",
        !parameter.empty()  ? "the first tensor that is not finite is " + parameter
        : !gradient.empty() ? "the first tensor that is not finite is the gradient of " + gradient

@@ -76,25 +76,56 @@ Sums Evaluator::empty_sums() const {
   return out;
 }
 
+// One pass; true if it is the last one because a stop was requested.
+bool Evaluator::evaluate_rows(const Dataset& data, IndexRange rows, const BatchSlot& memory,
+                              Sums& total) {
+  if (hooks_.pass) hooks_.pass(evaluations_ == 0);
+  std::vector<int64_t> indices(static_cast<size_t>(rows.count));
+  std::iota(indices.begin(), indices.end(), rows.first);
+  fill_batch(data, indices.data(), indices.size(), memory.x, memory.labels);
+  replica_.stage(memory.x, memory.labels, rows.count);
+  replica_.evaluate(rows.count);
+  const cl::Event read = replica_.read_eval_sums(static_cast<float*>(eval_sums_->data()));
+  with_cl_errors("waiting for an evaluation", [&] { read.wait(); });
+  add_eval_sums(total);
+  return hooks_.stop_requested && hooks_.stop_requested();
+}
+
 std::optional<Sums> Evaluator::run(const Dataset& data, IndexRange mine, const BatchSlot& memory) {
   Sums total = empty_sums();
   bool stopped = false;
   for (int64_t done = 0; done < mine.count && !stopped;) {
-    if (hooks_.pass) hooks_.pass(evaluations_ == 0);
     const int64_t rows = std::min(pass_rows_, mine.count - done);
-    std::vector<int64_t> indices(static_cast<size_t>(rows));
-    std::iota(indices.begin(), indices.end(), mine.first + done);
-    fill_batch(data, indices.data(), indices.size(), memory.x, memory.labels);
-    replica_.stage(memory.x, memory.labels, rows);
-    replica_.evaluate(rows);
-    const cl::Event read = replica_.read_eval_sums(static_cast<float*>(eval_sums_->data()));
-    with_cl_errors("waiting for an evaluation", [&] { read.wait(); });
-    add_eval_sums(total);
+    stopped = evaluate_rows(data, {mine.first + done, rows}, memory, total);
     done += rows;
-    stopped = hooks_.stop_requested && hooks_.stop_requested();
   }
   ++evaluations_;
   return add_over_ranks(total, stopped);
+}
+
+std::optional<Sums> Evaluator::run_in_order(const Dataset& data,
+                                            const std::vector<int64_t>& weights,
+                                            const BatchSlot& memory) {
+  const int64_t samples = data.num_samples(), n_blocks = (samples + pass_rows_ - 1) / pass_rows_;
+  const IndexRange mine =
+      shard_slice(shard_counts(n_blocks, {weights.begin(), weights.end()}), group_.rank);
+  std::vector<Sums> blocks;
+  bool stopped = false;
+  for (int64_t b = mine.first; b < mine.first + mine.count && !stopped; ++b) {
+    blocks.push_back(empty_sums());
+    const int64_t first = b * pass_rows_;
+    stopped =
+        evaluate_rows(data, {first, std::min(pass_rows_, samples - first)}, memory, blocks.back());
+  }
+  ++evaluations_;
+  // Rank by rank: the sum of all blocks before, to which one rank adds its own.
+  std::optional<Sums> total = empty_sums();
+  for (uint32_t r = 0; r < group_.n_ranks && total; ++r) {
+    Sums running = r == group_.rank ? *total : empty_sums();
+    for (size_t b = 0; r == group_.rank && b < blocks.size(); ++b) running.add(blocks[b]);
+    total = add_over_ranks(running, stopped);
+  }
+  return total;
 }
 
 }  // namespace netcl

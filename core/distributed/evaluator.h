@@ -31,9 +31,15 @@ class Evaluator {
   // Evaluates this rank's part `mine` of the data, staged through `memory`, and adds up over the
   // ranks; nothing if a stop was requested on any of them. Collective.
   std::optional<Sums> run(const Dataset& data, IndexRange mine, const BatchSlot& memory);
+  // The same with the same bits on any number of ranks: passes are blocks of the data that do not
+  // depend on the ranks, each rank takes its part of them by `weights`, and their sums are added in
+  // the order of the blocks.
+  std::optional<Sums> run_in_order(const Dataset& data, const std::vector<int64_t>& weights,
+                                   const BatchSlot& memory);
 
  private:
   Sums empty_sums() const;
+  bool evaluate_rows(const Dataset& data, IndexRange rows, const BatchSlot& memory, Sums& total);
   void add_eval_sums(Sums& total) const;
   std::optional<Sums> add_over_ranks(const Sums& mine, bool stopped);
   std::vector<double> add_values(const std::vector<double>& mine);

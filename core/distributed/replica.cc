@@ -56,21 +56,28 @@ void require_room(const StepGraphs& graphs, int64_t max_rows, const DeviceInfo& 
 
 Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelProvider& kernels,
                  std::shared_ptr<Queue> queue, cl::Buffer send, cl::Buffer recv, int64_t max_rows,
-                 CompiledGraph::AllReduce all_reduce, bool accumulates)
+                 CompiledGraph::AllReduce all_reduce, bool accumulates,
+                 std::optional<FloatRange> share)
     : graphs_(graphs),
       optimizer_(optimizer),
+      share_(share),
+      plan_(share ? share_of(optimizer, graphs.plan, *share) : graphs.plan),
+      kernels_(kernels),
       queue_(std::move(queue)),
       send_(std::move(send)),
       recv_(std::move(recv)),
       max_rows_(std::max<int64_t>(max_rows, 1)),
       train_(
           graphs.train, kernels, queue_,
-          [this](const auto& n, const auto& d) { return memory(n, d, false); },
-          std::move(all_reduce)),
+          [this](const auto& n, const auto& d) { return memory(n, d, false); }, all_reduce),
       eval_(graphs.eval, kernels, queue_,
             [this](const auto& n, const auto& d) { return eval_memory(n, d); }),
-      update_(graphs.update, kernels, queue_,
-              [this](const auto& n, const auto& d) { return memory(n, d, false); }),
+      update_(
+          share ? update_graph(optimizer, plan_, graphs.gradients.num_floats(),
+                               graphs.sums_floats + share->first, graphs.loss_scaled, true)
+                : graphs.update,
+          kernels, queue_, [this](const auto& n, const auto& d) { return memory(n, d, false); },
+          std::move(all_reduce)),
       accumulate_(graphs.accumulate, kernels, queue_,
                   [this](const auto& n, const auto& d) { return memory(n, d, false); }),
       forward_(graphs.forward, kernels, queue_,
@@ -94,30 +101,37 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
   labels_ = queue_->allocate(rows * label_bytes_, "the labels");
   eval_sums_ = queue_->allocate(arena_bytes(graphs.eval_sums), "the evaluation's sums");
   write_constants();
-  random_ = queue_->allocate(8 * sizeof(int32_t), "the random state");
-  hyper_ = queue_->allocate(graphs.plan.groups.size() * kHyperBytes, "the hyper-parameters");
-  blocks_ = table(graphs.plan.blocks, "the table of blocks");
-  slots_ = table(graphs.plan.slots, "the table of slots");
-  loss_scale_ = queue_->allocate(2 * sizeof(float), "the loss scale");
-  write_loss_scale(loss_scale::first_state());
-  if (optimizer_.measures_norm() || graphs.loss_scaled)
-    norm_ = queue_->allocate(sizeof(float), "the gradient's norm");
-  parameters_ = queue_->allocate(arena_bytes(graphs.parameters), "the parameters");
-  const size_t statistics_bytes = arena_bytes(graphs.statistic_values);
-  if (statistics_bytes > 0) {
-    statistics_ = queue_->allocate(statistics_bytes, "the statistics");
-    next_statistics_ = queue_->allocate(statistics_bytes, "the next statistics");
-  }
-  for (const std::string& name : graphs.plan.states) {
-    states_.emplace_back(
-        name, queue_->allocate(arena_bytes(graphs.parameters), "the optimiser's " + name));
-    if (name == step_names::kAverage && optimizer_.ema_evaluate) average_ = states_.back().second;
-  }
+  make_arenas();
   if (accumulates) {
     part_storage_ = queue_->allocate(arena_bytes(graphs.gradients), "the gradients of a pass");
   }
   part_ = accumulates ? part_storage_->buffer() : send_;
   clear_gradients();
+}
+
+void Replica::make_arenas() {
+  random_ = queue_->allocate(8 * sizeof(int32_t), "the random state");
+  hyper_ = queue_->allocate(graphs_.plan.groups.size() * kHyperBytes, "the hyper-parameters");
+  blocks_ = table(plan_.blocks, "the table of blocks");
+  slots_ = table(plan_.slots, "the table of slots");
+  loss_scale_ = queue_->allocate(2 * sizeof(float), "the loss scale");
+  write_loss_scale(loss_scale::first_state());
+  if (optimizer_.measures_norm() || graphs_.loss_scaled)
+    norm_ = queue_->allocate(sizeof(float), "the gradient's norm");
+  parameters_ = queue_->allocate(arena_bytes(graphs_.parameters), "the parameters");
+  const size_t share_bytes = static_cast<size_t>(state_range().count) * sizeof(float);
+  updated_ = share_ ? queue_->allocate(share_bytes, "a share of the parameters") : parameters_;
+  const size_t statistics_bytes = arena_bytes(graphs_.statistic_values);
+  if (statistics_bytes > 0) {
+    statistics_ = queue_->allocate(statistics_bytes, "the statistics");
+    next_statistics_ = queue_->allocate(statistics_bytes, "the next statistics");
+  }
+  for (const std::string& name : graphs_.plan.states) {
+    states_.emplace_back(name, queue_->allocate(share_bytes, "the optimiser's " + name));
+    if (name != step_names::kAverage || !optimizer_.ema_evaluate) continue;
+    average_ = share_ ? queue_->allocate(arena_bytes(graphs_.parameters), "the average")
+                      : states_.back().second;
+  }
 }
 
 // The gaps of the arena are never written by kernels, but reduced like the rest.
@@ -131,6 +145,7 @@ void Replica::clear_gradients() {
 
 std::shared_ptr<Storage> Replica::table(const std::vector<int32_t>& values, const char* what) {
   auto out = queue_->allocate(values.size() * sizeof(int32_t), what);
+  if (values.empty()) return out;
   with_cl_errors(std::string("writing ") + what, [&] {
     queue_->cl().enqueueWriteBuffer(out->buffer(), CL_TRUE, 0, values.size() * sizeof(int32_t),
                                     values.data());
@@ -156,7 +171,7 @@ void Replica::warm_up(int64_t rows) {
   });
   const std::vector<float> parameters = read_parameters();
   std::vector<std::vector<float>> states;
-  for (size_t i = 0; i < states_.size(); ++i) states.push_back(read_state(i));
+  for (size_t i = 0; i < states_.size(); ++i) states.push_back(read_state_range(i));
   const std::vector<float> statistics = read_statistics();
   const std::array<float, 2> scale = read_loss_scale();
   write_random({});
@@ -166,12 +181,12 @@ void Replica::warm_up(int64_t rows) {
     accumulate(false);
   }
   evaluate(rows);
-  update(1, 0);
+  run_update(1, 0, /*grouped=*/false);
   clear_gradients();
   write_parameters(parameters);
   write_statistics(statistics);
   write_loss_scale(scale);
-  for (size_t i = 0; i < states_.size(); ++i) write_state(i, states[i]);
+  for (size_t i = 0; i < states_.size(); ++i) write_state_range(i, states[i]);
   queue_->finish();
 }
 
@@ -184,7 +199,7 @@ const Storage* Replica::whole_arena(const std::string& name) const {
       {step_names::kBlocks, blocks_.get()},
       {step_names::kSlots, slots_.get()},
       {step_names::kGradNorm, norm_.get()},
-      {step_names::kParameters, parameters_.get()},
+      {step_names::kParameters, updated_.get()},
       {step_names::kLossScale, loss_scale_.get()}};
   for (const auto& [known, storage] : whole) {
     if (name == known) return storage;
@@ -271,10 +286,11 @@ void Replica::write_random(const StepRandom& random) {
   });
 }
 
-void Replica::forward_backward(int64_t rows, const StepRandom& random) {
+void Replica::forward_backward(int64_t rows, const StepRandom& random,
+                               const CompiledGraph::Reached& reached) {
   write_random(random);
   last_rows_ = rows;
-  train_.run(rows);
+  train_.run(rows, /*grouped=*/true, reached);
 }
 
 void Replica::evaluate(int64_t rows) { eval_.run(rows); }
@@ -308,6 +324,11 @@ void Replica::commit_statistics() {
   }
 }
 
+void Replica::put_next_statistics(const cl::Buffer& arena) {
+  copy(arena, next_statistics_->buffer(), 0, 0, graphs_.statistic_values.num_floats());
+  last_rows_ = std::max<int64_t>(last_rows_, 1);
+}
+
 void Replica::accumulate(bool first) {
   if (first) {
     with_cl_errors("beginning a sum of gradients", [&] {
@@ -337,10 +358,10 @@ void Replica::write_hyper(int64_t step, double lr) {
   }
 }
 
-void Replica::update(int64_t step, double lr) {
+void Replica::run_update(int64_t step, double lr, bool grouped) {
   if (part_storage_ == nullptr) commit_statistics();
   write_hyper(step, lr);
-  update_.run(0);
+  update_.run(0, grouped);
 }
 
 size_t Replica::sums_size() const {
@@ -427,6 +448,7 @@ std::vector<float> Replica::read_parameters() {
 std::vector<float> Replica::read_gradients() { return read_arena(recv_, graphs_.gradients); }
 void Replica::write_parameters(const std::vector<float>& arena) {
   write_arena(parameters_->buffer(), graphs_.parameters, arena);
+  if (share_) copy(parameters_->buffer(), updated_->buffer(), share_->first, 0, share_->count);
 }
 std::array<float, 2> Replica::read_loss_scale() {
   std::array<float, 2> out{};
@@ -447,12 +469,6 @@ std::vector<float> Replica::read_statistics() {
 void Replica::write_statistics(const std::vector<float>& arena) {
   if (statistics_ == nullptr && arena.empty()) return;
   write_arena(statistics_->buffer(), graphs_.statistic_values, arena);
-}
-std::vector<float> Replica::read_state(size_t index) {
-  return read_arena(states_.at(index).second->buffer(), graphs_.parameters);
-}
-void Replica::write_state(size_t index, const std::vector<float>& arena) {
-  write_arena(states_.at(index).second->buffer(), graphs_.parameters, arena);
 }
 
 }  // namespace netcl

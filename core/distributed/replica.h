@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,10 +37,13 @@ class Replica {
   // `send`, `recv`: gradient arenas of graphs.gradients.num_floats() floats. `max_rows`: the
   // most rows that will be staged at once. `all_reduce`: see CompiledGraph; nullptr when alone.
   // `accumulates`: a step may be made of several passes, see accumulate().
-  // Errors: kDevice.
+  // `share`: the whole blocks of the parameters that this replica updates and has the optimiser's
+  // states of, where the group shares the update; otherwise all. Errors: kDevice; kUsage for an
+  // optimiser that cannot share.
   Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelProvider& kernels,
           std::shared_ptr<Queue> queue, cl::Buffer send, cl::Buffer recv, int64_t max_rows,
-          CompiledGraph::AllReduce all_reduce = nullptr, bool accumulates = false);
+          CompiledGraph::AllReduce all_reduce = nullptr, bool accumulates = false,
+          std::optional<FloatRange> share = std::nullopt);
 
   // Prepares the kernels of a shard size, so that no step pays for it. Errors: kDevice, kPlugin.
   void prepare_train(int64_t rows) { train_.prepare(rows); }
@@ -55,7 +59,14 @@ class Replica {
   size_t label_bytes() const { return label_bytes_; }
   // Sums and gradients of the staged rows into `send`, or, if the replica accumulates, into a part
   // that accumulate() takes from there.
-  void forward_backward(int64_t rows, const StepRandom& random);
+  // `reached`: called at the marks that mark_gradients() set.
+  void forward_backward(int64_t rows, const StepRandom& random,
+                        const CompiledGraph::Reached& reached = nullptr);
+  // Sets marks where all of the named sums and gradients are enqueued, see CompiledGraph.
+  void mark_gradients(const std::vector<std::vector<std::string>>& names) {
+    train_.set_marks(names);
+  }
+  bool accumulates() const { return part_storage_ != nullptr; }
   // Adds the part to `send`, or begins with it; the statistics of the pass count from then on.
   void accumulate(bool first);
   // The evaluation's sums only, with the average of the parameters where the optimiser says so;
@@ -70,8 +81,24 @@ class Replica {
   // several passes before one update need it between them. After a pass without rows those that
   // each replica computes for itself stay as they were: nothing was seen.
   void commit_statistics();
-  // One optimiser step with the gradients in `recv`. `step` counts from 1.
-  void update(int64_t step, double lr);
+  // Makes an arena of statistics the next values, whatever the last pass computed.
+  void put_next_statistics(const cl::Buffer& arena);
+  // One optimiser step with the gradients in `recv`. `step` counts from 1. Where the group shares
+  // the update: of this replica's share, with the sums and its share of the gradients in `recv`;
+  // then put_parameters, an all_gather and take_parameters make the parameters whole. Collective
+  // there if the gradient's norm is wanted.
+  void update(int64_t step, double lr) { run_update(step, lr, true); }
+  bool shares_update() const { return share_.has_value(); }
+  // Which floats of the parameters' arena this replica updates, and its states hold.
+  FloatRange state_range() const;
+  // Copies this replica's share to its place behind the sums in `send`, and takes the whole from
+  // there in `recv`: of the parameters, or of a state. A state that evaluation uses is taken to the
+  // device; `to_host`: read_state() of this replica returns it until forget_states().
+  void put_parameters();
+  void take_parameters();
+  void put_state(size_t index);
+  void take_state(size_t index, bool to_host);
+  void forget_states() { whole_states_.clear(); }
   // Starts copying the sums to `out`, graphs().sums_floats floats as the gradient arena holds them:
   // those of all replicas (`reduced`, from recv) or this one's (from send). With `reduced` the norm
   // of the last update's gradient follows, where it is measured: sums_size() floats in all.
@@ -98,12 +125,24 @@ class Replica {
   void write_loss_scale(const std::array<float, 2>& state);
   std::vector<float> read_statistics();
   void write_statistics(const std::vector<float>& arena);
-  std::vector<float> read_gradients();  // as laid out by StepGraphs::gradients, reduced
-  // Arenas of graphs().plan.states.
+  // As laid out by StepGraphs::gradients, reduced; not with a shared update, which uses their
+  // place.
+  std::vector<float> read_gradients();
+  // Arenas of graphs().plan.states, as long as the parameters. Of a shared update read_state
+  // returns what take_state() brought here, and write_state keeps this replica's share.
   std::vector<float> read_state(size_t index);
   void write_state(size_t index, const std::vector<float>& arena);
+  // What this replica has of a state: the floats of state_range().
+  std::vector<float> read_state_range(size_t index);
+  void write_state_range(size_t index, const std::vector<float>& values);
 
   const StepGraphs& graphs() const { return graphs_; }
+  KernelProvider& kernels() { return kernels_; }
+  const std::shared_ptr<Queue>& shared_queue() const { return queue_; }
+  const cl::Buffer& send() const { return send_; }
+  const cl::Buffer& recv() const { return recv_; }
+  // The statistics that the last pass computed; null without statistics.
+  const Storage* next_statistics() const { return next_statistics_.get(); }
   Queue& queue() { return *queue_; }
   size_t launches_per_step(int64_t rows) const {
     return train_.launches_per_run(rows) + update_.launches_per_run(0);
@@ -115,6 +154,10 @@ class Replica {
   std::shared_ptr<Storage> table(const std::vector<int32_t>& values, const char* what);
   const Storage* whole_arena(const std::string& name) const;
   void write_hyper(int64_t step, double lr);
+  void make_arenas();
+  void run_update(int64_t step, double lr, bool grouped);
+  void copy(const cl::Buffer& from, const cl::Buffer& to, int64_t from_float, int64_t to_float,
+            int64_t floats);
   cl::Buffer eval_memory(const std::string& name, const TensorDesc& desc);
   cl::Buffer forward_memory(const std::string& name, const TensorDesc& desc);
   void write_constants();
@@ -127,6 +170,9 @@ class Replica {
 
   const StepGraphs& graphs_;
   const Optimizer optimizer_;
+  const std::optional<FloatRange> share_;
+  const UpdatePlan plan_;  // of this replica's share
+  KernelProvider& kernels_;
   std::shared_ptr<Queue> queue_;
   cl::Buffer send_, recv_, part_;  // part_: send_ unless the replica accumulates
   int64_t max_rows_;
@@ -136,6 +182,8 @@ class Replica {
   std::shared_ptr<Storage> x_, labels_, random_, hyper_, parameters_, statistics_, next_statistics_,
       loss_scale_;
   std::shared_ptr<Storage> blocks_, slots_, norm_, part_storage_, average_;
+  std::shared_ptr<Storage> updated_;  // the parameters, or this replica's share of them
+  std::vector<std::vector<float>> whole_states_;
   std::vector<std::array<float, 16>> hyper_values_;  // as the device has them; empty: unknown
   std::vector<std::pair<std::string, std::shared_ptr<Storage>>> states_;
   std::shared_ptr<Storage> eval_sums_, output_;  // output_: made by the first forward()

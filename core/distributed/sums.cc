@@ -7,6 +7,15 @@
 
 namespace netcl {
 
+void Sums::add(const Sums& other) {
+  for (const auto& [name, value] : other.values) values[name] += value;
+  for (const auto& [name, matrix] : other.matrices) {
+    std::vector<double>& mine = matrices[name];
+    mine.resize(matrix.size());
+    for (size_t i = 0; i < matrix.size(); ++i) mine[i] += matrix[i];
+  }
+}
+
 double Sums::loss() const {
   const auto denominator = values.find(step_names::kDenominator);
   if (denominator == values.end() || denominator->second == 0)

@@ -13,8 +13,9 @@ struct Sums {
   std::map<std::string, double> values;                 // by StepGraphs::sums name
   std::map<std::string, std::vector<double>> matrices;  // of evaluation: sums of more than one
 
-  double loss() const;      // mean over the denominator; NaN without samples
-  double accuracy() const;  // 0 where it was not asked for
+  void add(const Sums& other);  // of the same names and sizes
+  double loss() const;          // mean over the denominator; NaN without samples
+  double accuracy() const;      // 0 where it was not asked for
   bool has_accuracy() const;
   double count() const;  // rows (or elements) that count, whatever their weights
 };

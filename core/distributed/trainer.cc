@@ -37,8 +37,10 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
       batches_(train.num_samples(), options_.batch_size, options_.seed, true, train.draws()),
       max_rows_(std::min(options_.batch_size,
                          std::max(train.epoch_samples(), test ? test->num_samples() : 0))),
+      micro_shards_(options_.micro_shards > 0 ? plan_.counts(options_.micro_shards)
+                                              : std::vector<int64_t>()),
       sums_inside_(replica.graphs().largest_all_reduce() > 0),
-      exchange_(replica, group),
+      exchange_(replica, group, {options_.buckets, micro_shards_}),
       evaluator_(replica, group, pass_rows(), evaluator_hooks()),
       carried_(options_.epoch_so_far),
       plateau_(options_.plateau),
@@ -119,9 +121,17 @@ bool Trainer::must_stop() {
   return true;
 }
 
+std::vector<IndexRange> Trainer::own_micro_shards(int64_t rows) const {
+  const std::vector<IndexRange> all = micro_shard_rows(rows, options_.micro_shards);
+  const IndexRange own = shard_slice(micro_shards_, group_.rank);
+  if (own.count == 0) return {{0, 0}};
+  return {all.begin() + own.first, all.begin() + own.first + own.count};
+}
+
 // A pass is the same part of the batch on any number of ranks, so that what is computed over a pass
 // (the statistics of a synchronised batch norm) is the same, too.
 std::vector<IndexRange> Trainer::pass_shards(int64_t rows) const {
+  if (!micro_shards_.empty()) return own_micro_shards(rows);
   std::vector<IndexRange> out;
   int64_t begin = 0;
   for (const int64_t count : even_counts(rows, options_.accumulate)) {
@@ -152,8 +162,7 @@ cl::Event Trainer::passes(const BatchSlot& batch, const std::vector<IndexRange>&
     staged = replica_.stage(static_cast<const char*>(batch.x) + done * train_.input_bytes(),
                             static_cast<const char*>(batch.labels) + done * train_.label_bytes(),
                             shards[i].count);
-    replica_.forward_backward(shards[i].count, {options_.seed, step_, shards[i].first});
-    if (options_.accumulate > 1) replica_.accumulate(i == 0);
+    exchange_.pass(i, shards[i].count, {options_.seed, step_, shards[i].first});
     done += static_cast<size_t>(shards[i].count);
   }
   return staged;
@@ -180,11 +189,12 @@ void Trainer::end_plateau_epoch(const EpochReport& report) {
 }
 
 void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
-  const std::vector<IndexRange> shards = pass_shards(batches_.range(index).count);
+  const int64_t all_rows = batches_.range(index).count;
+  const std::vector<IndexRange> shards = pass_shards(all_rows);
   const int64_t rows = batch.count;
   ++step_;
   point("begin", rows);
-  exchange_.begin(step_);
+  exchange_.begin(step_, all_rows);
   staged_.push_back(passes(batch, shards));
   point("computed", rows);
   const double busy = exchange_.finish(learning_rate(step_));
@@ -292,7 +302,7 @@ bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
 }
 
 void Trainer::replan() {
-  if (!plan_.is_auto() || group_.bootstrap == nullptr) return;
+  if (!plan_.is_auto() || group_.bootstrap == nullptr || !micro_shards_.empty()) return;
   if (replans_ > 0 && step_ - planned_at_ < kReplanSteps) return;
   double mine = 0;
   if (!seconds_per_sample_.empty()) {
@@ -349,8 +359,11 @@ StopReason Trainer::run() {
       report.samples += batches_.range(s).count;
     }
     if (go_on) replan();
-    if (merge_statistics(replica_, group_, samples_since_merge_)) samples_since_merge_ = 0;
+    // Those of micro-shards are one already.
+    if (micro_shards_.empty() && merge_statistics(replica_, group_, samples_since_merge_))
+      samples_since_merge_ = 0;
     check_statistics(replica_, step_);
+    exchange_.gather_states();
     if (test_ != nullptr && reason_ != StopReason::kInterrupted) {
       report.test = evaluate(*test_);
       if (!report.test) reason_ = StopReason::kInterrupted;
@@ -359,6 +372,7 @@ StopReason Trainer::run() {
     if (go_on) end_plateau_epoch(report);
     report.plateau = plateau_;
     if (hooks_.epoch) hooks_.epoch(report);
+    replica_.forget_states();
   }
   if (go_on && options_.max_steps > 0 && step_ >= options_.max_steps &&
       step_ < options_.epochs * per_epoch) {
@@ -369,6 +383,7 @@ StopReason Trainer::run() {
 
 std::optional<Sums> Trainer::evaluate(const Dataset& data) {
   point("evaluate", 0);
+  if (!micro_shards_.empty()) return evaluator_.run_in_order(data, micro_shards_, slots()[0]);
   return evaluator_.run(data, shard_slice(plan_.counts(data.num_samples()), group_.rank),
                         slots()[0]);
 }

@@ -38,6 +38,10 @@ struct TrainerOptions {
   int64_t first_step = 0;  // steps already done (resume)
   uint64_t seed = 0;
   int64_t accumulate = 1;  // passes of every rank before a step
+  BucketSizes buckets = {};
+  // Above 0: the same bits on any number of equal devices, see micro_shards.h. Then accumulate is
+  // 1, nothing is added up in the middle of a step, and shares are whole micro-shards.
+  int64_t micro_shards = 0;
   Plateau plateau = {};    // of a plateau schedule (resume)
   Sums epoch_so_far = {};  // of the epoch in which first_step lies (resume)
 };
@@ -116,6 +120,7 @@ class Trainer {
   void train_step(int64_t epoch, int64_t index, BatchSlot& batch);
   // The passes of a step; the event after which the batch's memory is free.
   cl::Event passes(const BatchSlot& batch, const std::vector<IndexRange>& shards);
+  std::vector<IndexRange> own_micro_shards(int64_t rows) const;
   // This rank's part of every pass over a batch of `rows`.
   std::vector<IndexRange> pass_shards(int64_t rows) const;
   void prepare_kernels(int64_t batch_size);
@@ -151,7 +156,8 @@ class Trainer {
   TrainerHooks hooks_;
   BatchPlan batches_;
   int64_t max_rows_;
-  const bool sums_inside_;  // the ranks add something up in the middle of a step
+  const std::vector<int64_t> micro_shards_;  // of each rank; empty: see TrainerOptions
+  const bool sums_inside_;                   // the ranks add something up in the middle of a step
   Exchange exchange_;
   Evaluator evaluator_;
   std::vector<std::unique_ptr<PinnedBuffer>> staging_;

@@ -10,6 +10,11 @@
 
 namespace netcl {
 
+// Floats [first, first + count) of an arena.
+struct FloatRange {
+  int64_t first = 0, count = 0;
+};
+
 class ArenaLayout {
  public:
   // Tensors begin at multiples of this many floats (512 bytes: what sub-buffers need on all known

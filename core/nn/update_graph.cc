@@ -105,8 +105,41 @@ UpdatePlan plan_update(const Optimizer& optimizer, const ArenaLayout& parameters
   return out;
 }
 
+bool can_share_update(const Optimizer& optimizer) {
+  return optimizer.type != Optimizer::Type::kLamb;
+}
+
+UpdatePlan share_of(const Optimizer& optimizer, const UpdatePlan& plan, const FloatRange& share) {
+  NETCL_CHECK(
+      can_share_update(optimizer), ErrorCode::kUsage, "a sharded update is not possible with ",
+      optimizer_name(optimizer.type),
+      ": the rate of a tensor depends on norms of the whole tensor; use --update replicated");
+  UpdatePlan out = plan;
+  const auto first = plan.blocks.begin() + share.first / ob::kBlock;
+  out.blocks.assign(first, first + share.count / ob::kBlock);
+  return out;
+}
+
+namespace {
+
+// The norm of the whole gradient from that of this replica's share, and the divisor that clips:
+// what grad_norm computes in one where it has all gradients.
+std::vector<ValueId> shared_norm(Graph& graph, ValueId norm, ValueId divisor, double max_norm) {
+  const ValueId total = graph.call("all_reduce", {graph.call("mul", {norm, norm})});
+  norm = graph.call("sqrt", {total});
+  if (max_norm <= 0) return {norm, divisor};
+  const ValueId scale =
+      graph.call("scale", {norm}, {{"factor", 1 / max_norm}, {"offset", 1e-6 / max_norm}});
+  const ValueId one = graph.call("full", {}, {{"shape", Shape{1}}, {"value", 1.0}});
+  // A norm that is no number is not below one, and reaches the divisor.
+  return {norm, graph.call("where", {graph.call("less", {scale, one}), divisor,
+                                     graph.call("mul", {divisor, scale})})};
+}
+
+}  // namespace
+
 Graph update_graph(const Optimizer& optimizer, const UpdatePlan& plan, int64_t gradients_floats,
-                   int64_t grad_offset, bool loss_scaled) {
+                   int64_t grad_offset, bool loss_scaled, bool shared) {
   Graph graph;
   const auto n_blocks = static_cast<int64_t>(plan.blocks.size());
   const TensorDesc arena{DType::kF32, Shape{n_blocks * ob::kBlock}};
@@ -124,9 +157,10 @@ Graph update_graph(const Optimizer& optimizer, const UpdatePlan& plan, int64_t g
     divisor = graph.call("mul", {divisor, loss_scale::scale(graph, scale_state, 1)});
   }
   if (optimizer.measures_norm() || loss_scaled) {
-    const std::vector<ValueId> norm =
+    std::vector<ValueId> norm =
         graph.apply("grad_norm", {gradients, blocks, divisor},
-                    {{"grad_offset", grad_offset}, {"max_norm", optimizer.clip_norm}});
+                    {{"grad_offset", grad_offset}, {"max_norm", shared ? 0 : optimizer.clip_norm}});
+    if (shared) norm = shared_norm(graph, norm[0], divisor, optimizer.clip_norm);
     graph.output(step_names::kGradNorm, norm[0]);
     divisor = norm[1];
     if (loss_scaled) {

@@ -51,10 +51,19 @@ struct UpdatePlan {
 // frozen.
 UpdatePlan plan_update(const Optimizer& optimizer, const ArenaLayout& parameters);
 
-// `grad_offset`: where the gradients begin in their arena of `gradients_floats`. `loss_scaled`:
-// they are multiples of the loss scale (loss_scale.h).
+// Whether parameters can be updated in shares: not with lamb, whose rate of a slot depends on the
+// whole slot.
+bool can_share_update(const Optimizer& optimizer);
+// The plan of a replica that updates only a share of the parameters, which is made of whole blocks:
+// its arenas of parameters and states hold this share alone. Errors: kUsage for an optimiser that
+// cannot.
+UpdatePlan share_of(const Optimizer& optimizer, const UpdatePlan& plan, const FloatRange& share);
+
+// `grad_offset`: where the plan's gradients begin in their arena of `gradients_floats`.
+// `loss_scaled`: they are multiples of the loss scale (loss_scale.h). `shared`: the plan is a
+// share, so squares of the gradient's norm are added up over the replicas.
 Graph update_graph(const Optimizer& optimizer, const UpdatePlan& plan, int64_t gradients_floats,
-                   int64_t grad_offset, bool loss_scaled = false);
+                   int64_t grad_offset, bool loss_scaled = false, bool shared = false);
 Graph accumulate_graph(int64_t gradients_floats);
 
 }  // namespace netcl

@@ -1,0 +1,55 @@
+#include "core/distributed/buckets.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+
+namespace netcl {
+
+std::vector<GradientBucket> gradient_buckets(const ArenaLayout& gradients,
+                                             const BucketSizes& sizes) {
+  std::vector<GradientBucket> out;
+  const std::vector<ArenaLayout::Entry>& entries = gradients.entries();
+  bool full = true;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (full) out.push_back({{entries[i].offset, 0}, {}, {}});
+    GradientBucket& bucket = out.back();
+    const int64_t end = i + 1 < entries.size() ? entries[i + 1].offset : gradients.num_floats();
+    bucket.range.count = end - bucket.range.first;
+    bucket.tensors.push_back(entries[i].name);
+    const int64_t most = out.size() == 1 ? sizes.first_bytes : sizes.other_bytes;
+    // The sums stay together, whatever the sizes.
+    const bool in_sums = i + 1 < entries.size() && entries[i + 1].name.rfind("grad/", 0) != 0;
+    full = !in_sums && bucket.range.count * static_cast<int64_t>(sizeof(float)) >= most;
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i].name = out.size() == 1 ? "gradients" : str_cat("gradients ", i + 1, "/", out.size());
+  }
+  return out;
+}
+
+std::vector<FloatRange> block_shares(int64_t floats, uint32_t n_ranks) {
+  constexpr int64_t kBlock = ArenaLayout::kAlignFloats;
+  const int64_t blocks = floats / kBlock, ranks = n_ranks;
+  std::vector<FloatRange> out;
+  int64_t first = 0;
+  for (int64_t r = 0; r < ranks; ++r) {
+    const int64_t count = blocks / ranks + (r < blocks % ranks ? 1 : 0);
+    out.push_back({first * kBlock, count * kBlock});
+    first += count;
+  }
+  return out;
+}
+
+std::vector<uint64_t> counts_within(const FloatRange& range, int64_t offset,
+                                    const std::vector<FloatRange>& shares) {
+  std::vector<uint64_t> out;
+  for (const FloatRange& share : shares) {
+    const int64_t begin = std::max(share.first + offset, range.first);
+    const int64_t end = std::min(share.first + share.count + offset, range.first + range.count);
+    out.push_back(static_cast<uint64_t>(std::max<int64_t>(end - begin, 0)));
+  }
+  return out;
+}
+
+}  // namespace netcl
