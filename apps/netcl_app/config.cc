@@ -62,6 +62,7 @@ Json TrainConfig::resolved() const {
   }
   out["batch_size"] = batch_size;
   out["accumulate"] = accumulate;
+  if (micro_shards > 0) out["micro_shards"] = micro_shards;
   out["epochs"] = epochs;
   out["seed"] = seed;
   out["precision"] = precision;
@@ -71,7 +72,7 @@ Json TrainConfig::resolved() const {
 TrainConfig parse_train_config(const std::shared_ptr<const JsonDoc>& doc, const fs::path& folder) {
   const ConfigView root(doc);
   root.check_keys({"model", "data", "loss", "metrics", "optimizer", "schedule", "ema", "init_from",
-                   "accumulate", "batch_size", "epochs", "seed", "precision"});
+                   "accumulate", "batch_size", "micro_shards", "epochs", "seed", "precision"});
   TrainConfig config(root.object("model"));
   config.name = fs::path(doc->name()).stem().string();
   config.input = parse_model(config.model);
@@ -92,6 +93,13 @@ TrainConfig parse_train_config(const std::shared_ptr<const JsonDoc>& doc, const 
     root.at("accumulate")
         .reject(str_cat("expected at most batch_size, ", config.batch_size,
                         ", since every pass takes a part of the batch; found ", config.accumulate));
+  }
+  config.micro_shards = root.integer_or("micro_shards", 0, 0, kMaxCount);
+  if (config.micro_shards > config.batch_size) {
+    root.at("micro_shards")
+        .reject(str_cat("expected at most batch_size, ", config.batch_size,
+                        ", since each of them takes a part of the batch; found ",
+                        config.micro_shards));
   }
   config.epochs = root.integer_or("epochs", 1, 1, kMaxCount);
   config.precision = root.text_or("precision", "fp32", {"fp32", "bf16", "fp16", "tf32"});

@@ -6,10 +6,10 @@
 //
 // Defaults: loss "cross_entropy", metrics ["accuracy"] (mse and mae for losses of numbers),
 // optimizer
-// {"type": "sgd", "lr": 0.01}, schedule {"type": "constant"}, batch_size 32, accumulate 1, epochs
-// 1, seed 0, precision "fp32"; optimizer and schedule: see optim_config.h. Data: scale 1, label -1,
-// header "auto", delimiter ',' (tsv: a tab); text: unit "character", context 128, stride the
-// context (1 with samples_per_epoch).
+// {"type": "sgd", "lr": 0.01}, schedule {"type": "constant"}, batch_size 32, accumulate 1,
+// micro_shards 0 (off), epochs 1, seed 0, precision "fp32"; optimizer and schedule: see
+// optim_config.h. Data: scale 1, label -1, header "auto", delimiter ',' (tsv: a tab); text: unit
+// "character", context 128, stride the context (1 with samples_per_epoch).
 #ifndef NETCL_APPS_NETCL_APP_CONFIG_H_
 #define NETCL_APPS_NETCL_APP_CONFIG_H_
 
@@ -41,6 +41,10 @@ struct TrainConfig {
   std::string precision = "fp32";  // fp32, bf16, fp16 or tf32
   int64_t batch_size = 32;         // samples of an optimiser's step
   int64_t accumulate = 1;          // passes over a batch, on every device, before a step
+  // Above 0: a step gives the same bits on any number of equal devices, because its batch is cut
+  // into this many parts whose gradients are added up in their order
+  // (core/distributed/micro_shards.h).
+  int64_t micro_shards = 0;
   int64_t epochs = 1;
   uint64_t seed = 0;
 

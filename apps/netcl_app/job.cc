@@ -29,6 +29,8 @@ void visit_members(J& job, Visit&& visit) {
   visit("only_plugins", job.plugins.only);
   visit("transport", job.transport);
   visit("shard", job.shard);
+  visit("update", job.update);
+  visit("bucket_bytes", job.bucket_bytes);
   visit("checkpoints", job.checkpoints);
   visit("resume", job.resume);
   visit("max_steps", job.max_steps);

@@ -42,8 +42,10 @@ struct Job {
   std::map<std::string, KernelPin> pins;
   std::string transport;
   std::string shard = "auto";
-  std::string checkpoints;  // directory; "" writes none
-  std::string resume;       // checkpoint file to start from, or ""
+  std::string update = "replicated";  // or "sharded"
+  int64_t bucket_bytes = 0;           // of gradients; 0: as usual
+  std::string checkpoints;            // directory; "" writes none
+  std::string resume;                 // checkpoint file to start from, or ""
   int64_t max_steps = 0;
   bool has_test = false;
   // Longest wait for a peer. Far beyond a stall: the supervisor, which sees every rank, names the

@@ -15,6 +15,7 @@
 #include "apps/netcl_app/run_dir.h"
 #include "apps/netcl_app/supervisor.h"
 #include "apps/netcl_app/transport_choice.h"
+#include "apps/netcl_app/update_choice.h"
 #include "core/base/text.h"
 #include "core/distributed/shard_plan.h"
 #include "core/runtime/layer_set.h"
@@ -27,11 +28,13 @@ namespace {
 constexpr int64_t kMostCount = 1'000'000'000;  // of epochs and steps on the command line
 
 struct TrainOptions : CommonOptions {
-  std::string config, devices = "all", transport = "auto", shard = "auto", out, resume, precision;
+  std::string config, devices = "all", transport = "auto", shard = "auto", update = "auto", out,
+                      resume, precision;
   std::vector<std::string> set;
   int64_t epochs = 0, max_steps = 0, seed = -1;
+  int64_t bucket_bytes = 0;
   double stall_timeout = 0;
-  bool dry_run = false;
+  bool dry_run = false, reproducible = false;
 
   std::vector<std::string> overrides() const {
     std::vector<std::string> all = set;
@@ -48,15 +51,17 @@ struct Setup {
   LoadedData data;
   std::vector<DeviceInfo> devices;
   std::vector<WorkerPlace> places;
-  std::string transport;
+  std::string transport, update;
 };
 
 // Traces the model here, so that its errors name the user's file and nothing was started.
-void check_model(const TrainConfig& config, const LoadedData& data, PluginHost& plugins) {
+void check_model(const TrainConfig& config, const LoadedData& data, size_t n_workers,
+                 PluginHost& plugins) {
   check_input(data.train, Shape(config.input), data.train_source);
   LayerSet layers(plugins);
   const StepGraphs graphs = build_step_graphs(
       step_spec_of(config, optimizer_of(config), DataShape::of(data.train)), layers);
+  check_reproducible(config, graphs, n_workers);
   if (!config.init_from.path.empty()) check_initial(graphs, config.init_from);
   const int64_t ignored = config.loss.spec.ignore_index;
   check_labels(data.train, graphs.num_outputs, data.train_source, ignored);
@@ -92,12 +97,18 @@ Setup prepare(const TrainOptions& options, TrainConfig config) {
     transport = choose_transport(options.transport, plugins);
   if (places.size() == 1) transport = "none";
   check_pins(options.pins(), plugins);
-  check_model(config, data, plugins);
-  return {std::move(config), std::move(data), devices, std::move(places), transport};
+  check_model(config, data, places.size(), plugins);
+  std::vector<DeviceInfo> used;
+  for (const WorkerPlace& place : places) used.push_back(place.device);
+  const std::string update = choose_update(options.update, used, config);
+  return {std::move(config), std::move(data), devices, std::move(places), transport, update};
 }
 
 Json environment_of(const Setup& setup, const RunOutcome& outcome) {
-  Json out = {{"netcl", "0.1.0"}, {"transport", setup.transport}, {"workers", Json::array()}};
+  Json out = {{"netcl", "0.1.0"},
+              {"transport", setup.transport},
+              {"update", setup.update},
+              {"workers", Json::array()}};
   for (size_t r = 0; r < setup.places.size(); ++r) {
     Json worker = {{"rank", r},
                    {"device", setup.places[r].label()},
@@ -217,6 +228,8 @@ Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
   job.pins = options.pins();
   job.transport = setup.transport;
   job.shard = options.shard;
+  job.update = setup.update;
+  job.bucket_bytes = options.bucket_bytes;
   job.checkpoints = fs::absolute(dir.checkpoints()).string();
   job.resume = resume;
   job.max_steps = options.max_steps;
@@ -290,6 +303,8 @@ int run_train(const TrainOptions& options) {
   NETCL_CHECK(std::isfinite(options.stall_timeout), ErrorCode::kUsage, "--stall-timeout ",
               options.stall_timeout, ": expected a number of seconds");
   TrainConfig config = load_train_config(options.config, options.overrides());
+  if (options.reproducible && config.micro_shards == 0)
+    config.micro_shards = usual_micro_shards(config.batch_size);
   if (options.dry_run) {
     std::cout << config.resolved().dump(2) << "\n";
     return 0;
@@ -347,6 +362,19 @@ void add_train_command(CLI::App& app, Run& run) {
       ->add_option("--shard", options->shard,
                    "Shares of the batch: auto (by measured speed), even, or weights 3,1")
       ->capture_default_str();
+  command
+      ->add_option("--update", options->update,
+                   "Who updates the parameters: every worker all of them (replicated), each its "
+                   "share (sharded), or auto (sharded where devices differ in make)")
+      ->capture_default_str();
+  command->add_flag("--reproducible", options->reproducible,
+                    "The same bits on any number of equal devices (see micro_shards)");
+  command
+      ->add_option(
+          "--bucket-bytes", options->bucket_bytes,
+          "Reduce gradients in buckets of about this many bytes (default: 25 MiB, the first "
+          "1 MiB)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   command->add_option("--set", options->set, "Override KEY=VALUE of the configuration (repeatable)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

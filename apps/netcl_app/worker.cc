@@ -101,7 +101,7 @@ class Worker {
       };
     }
     replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows(), all_reduce,
-                     config_.accumulate > 1);
+                     config_.accumulate > 1, share());
     read_start();
     Trainer trainer(trainer_options(), *replica_, group(), ShardPlan(job_.shard, job_.n_ranks),
                     train_, test_ ? &*test_ : nullptr, hooks());
@@ -132,13 +132,22 @@ class Worker {
     return metric_values(sums, config_.metrics, train_.class_names());
   }
 
+  // This rank's share of a sharded update.
+  std::optional<FloatRange> share() const {
+    if (job_.update != "sharded" || job_.n_ranks == 1 || job_.mode != "train") return std::nullopt;
+    return block_shares(graphs_.parameters.num_floats(), job_.n_ranks)[job_.rank];
+  }
+
+  int64_t micro_shards() const { return job_.mode == "train" ? config_.micro_shards : 0; }
+
   void open_group() {
     require_room(graphs_, max_rows(), device_.info());
-    const auto floats = static_cast<size_t>(graphs_.gradients.num_floats());
-    if (job_.n_ranks == 1) {
+    const bool ordered = micro_shards() > 0;
+    auto floats = static_cast<size_t>(graphs_.gradients.num_floats());
+    if (job_.n_ranks == 1 || ordered)
       send_ = recv_ = device_.make_buffer(floats * sizeof(float), "the gradients");
-      return;
-    }
+    if (job_.n_ranks == 1) return;
+    if (ordered) floats = static_cast<size_t>(MicroShards::slots_floats(graphs_, micro_shards()));
     RankGroupSpec spec;
     spec.rank = job_.rank;
     spec.n_ranks = job_.n_ranks;
@@ -148,6 +157,7 @@ class Worker {
         std::max({statistics * sizeof(float), graphs_.largest_all_reduce(), size_t{4}});
     group_.emplace(segment_, plugins_.load(job_.transport), queue_, spec);
     const netcl_bucket& bucket = group_->new_bucket(floats * sizeof(float));
+    if (ordered) return;
     send_ = cl::Buffer(static_cast<cl_mem>(bucket.send), true);
     recv_ = cl::Buffer(static_cast<cl_mem>(bucket.recv), true);
   }
@@ -183,6 +193,11 @@ class Worker {
     out.schedule = schedule_of(config_, job_.n_ranks);
     out.lr = learning_rate_of(config_, job_.n_ranks);
     out.accumulate = config_.accumulate;
+    out.micro_shards = micro_shards();
+    if (job_.bucket_bytes > 0) {
+      out.buckets.first_bytes = std::min(out.buckets.first_bytes, job_.bucket_bytes);
+      out.buckets.other_bytes = job_.bucket_bytes;
+    }
     out.plateau = plateau_;
     out.epoch_so_far = epoch_so_far_;
     out.batch_size = config_.batch_size;

@@ -6,52 +6,13 @@ keep when it is resumed, and what precisions and recomputation may change.
 """
 
 import json
-import os
-import random
 import unittest
 
 from tests.apps import netcl_cli
+from tests.apps.replica_models import (
+    IGNORED, SIDE, assert_near, image_rows, last_tensors, model, write)
 
 DIGITS = netcl_cli.runfile("apps/examples/digits_mlp.json")
-SIDE, SAMPLES, IGNORED = 6, 61, 3  # batches of 8: the last one has 5
-
-
-def image_rows(samples=SAMPLES, seed=1):
-    """Bars in noise: classes 0 to 2, and some rows of the class that is ignored."""
-    numbers = random.Random(seed)
-    lines = []
-    for i in range(samples):
-        label = IGNORED if i % 7 == 3 else i % 3
-        pixels = [numbers.gauss(0, 0.5) for _ in range(SIDE * SIDE)]
-        for k in range(SIDE):
-            place = {0: k * SIDE + 2, 1: 3 * SIDE + k, 2: k * SIDE + k}.get(label)
-            if place is not None:
-                pixels[place] += 1.5
-        lines.append(",".join("%.4f" % p for p in pixels) + ",%d" % label)
-    return "\n".join(lines) + "\n"
-
-
-def model(sync):
-    return {"input": [SIDE * SIDE], "layers": [
-        {"type": "reshape", "shape": [1, SIDE, SIDE]},
-        {"type": "conv2d", "out": 4, "kernel": 3, "padding": 1},
-        {"type": "batch_norm", "sync": sync},
-        {"type": "relu"},
-        {"type": "dropout", "p": 0.2},
-        {"type": "max_pool2d", "kernel": 2},
-        {"type": "flatten"},
-        {"type": "linear", "out": 3}]}
-
-
-def write(cli, name, text):
-    path = os.path.join(cli.folder, name)
-    with open(path, "w") as stream:
-        stream.write(text)
-    return path
-
-
-def last_tensors(result):
-    return netcl_cli.read_safetensors(os.path.join(result["run_dir"], "checkpoints/last.safetensors"))
 
 
 class Replicas(unittest.TestCase):
@@ -71,12 +32,6 @@ class Replicas(unittest.TestCase):
         content.update(changes)
         return write(self.cli, name + ".json", json.dumps(content))
 
-    def assert_near(self, one, other, most, what):
-        self.assertEqual(sorted(one), sorted(other))
-        for name, values in one.items():
-            worst = max(abs(a - b) for a, b in zip(values, other[name]))
-            self.assertLessEqual(worst, most, (what, name))
-
     def check_workers(self, config, *arguments):
         steps = ("--max-steps", "20", *arguments)
         one = self.cli.train(config, "--devices", "cpu:0", *steps)
@@ -86,7 +41,7 @@ class Replicas(unittest.TestCase):
                                ("cpu:0/3", "5,0,2")):
             other = self.cli.train(config, "--devices", devices, "--shard", shard, *steps)
             # Sums over shards in another order than over rows: rounding only.
-            self.assert_near(want, last_tensors(other), 1e-5, (devices, shard))
+            assert_near(self, want, last_tensors(other), 1e-5, (devices, shard))
             self.assertAlmostEqual(one["train_loss"], other["train_loss"], delta=1e-5)
         return one, want
 
@@ -146,7 +101,7 @@ class Replicas(unittest.TestCase):
             if devices == "cpu:0":
                 self.assertEqual(want, got)
             else:
-                self.assert_near(want, got, 1e-5, devices)
+                assert_near(self, want, got, 1e-5, devices)
             rates = [l["lr"] for l in netcl_cli.metrics_lines(whole["run_dir"]) if "lr" in l]
             self.assertLess(min(rates), max(rates))  # the plateau was found
 
