@@ -32,6 +32,9 @@ void visit_members(J& job, Visit&& visit) {
   visit("checkpoints", job.checkpoints);
   visit("resume", job.resume);
   visit("max_steps", job.max_steps);
+  visit("trace_after", job.trace_after);
+  visit("trace_steps", job.trace_steps);
+  visit("bench", job.bench);
   visit("has_test", job.has_test);
   visit("timeout_ms", job.timeout_ms);
   visit("stall_seconds", job.stall_seconds);

@@ -5,6 +5,7 @@
 
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/commands.h"
+#include "apps/netcl_app/data_checks.h"
 #include "apps/netcl_app/formats/load.h"
 #include "apps/netcl_app/init_from.h"
 #include "apps/netcl_app/metric_values.h"
@@ -14,6 +15,7 @@
 #include "apps/netcl_app/progress.h"
 #include "apps/netcl_app/run_dir.h"
 #include "apps/netcl_app/supervisor.h"
+#include "apps/netcl_app/trace_file.h"
 #include "apps/netcl_app/transport_choice.h"
 #include "core/base/text.h"
 #include "core/distributed/shard_plan.h"
@@ -31,6 +33,8 @@ struct TrainOptions : CommonOptions {
   std::vector<std::string> set;
   int64_t epochs = 0, max_steps = 0, seed = -1;
   double stall_timeout = 0;
+  std::string trace;
+  int64_t trace_steps = 20;
   bool dry_run = false;
 
   std::vector<std::string> overrides() const {
@@ -58,15 +62,7 @@ void check_model(const TrainConfig& config, const LoadedData& data, PluginHost& 
   const StepGraphs graphs = build_step_graphs(
       step_spec_of(config, optimizer_of(config), DataShape::of(data.train)), layers);
   if (!config.init_from.path.empty()) check_initial(graphs, config.init_from);
-  const int64_t ignored = config.loss.spec.ignore_index;
-  check_labels(data.train, graphs.num_outputs, data.train_source, ignored);
-  check_tokens(data.train, graphs.vocabulary, data.train_source);
-  const LossSpec& loss = config.loss.spec;
-  check_targets(data.train, loss.type, loss.log_target, data.train_source);
-  if (!data.test) return;
-  check_targets(*data.test, loss.type, loss.log_target, data.test_source);
-  check_labels(*data.test, graphs.num_outputs, data.test_source, ignored);
-  check_tokens(*data.test, graphs.vocabulary, data.test_source);
+  check_data(config, data, graphs);
 }
 
 // What is asked for is done or refused, never replaced.
@@ -127,12 +123,27 @@ class Recording {
       metrics_ = start[start.contains("test") ? "test" : "train"];
   }
 
-  void message(const Json& message) {
+  void message(uint32_t rank, const Json& message) {
     const std::string type = message.at("type").get<std::string>();
     if (type == "step") progress_.step(message);
     if (type == "note") progress_.line(message.at("text").get<std::string>());
     if (type == "epoch") epoch(message);
+    if (type == "trace") trace_.add(rank, message);
   }
+
+  // Writes what the workers traced, if they did. Errors: kCheckpoint.
+  void write_trace(const std::string& file) {
+    if (file.empty()) return;
+    if (trace_.empty()) return progress_.line("no step was traced: " + file + " is not written");
+    std::vector<std::string> labels;
+    for (const WorkerPlace& place : setup_.places) labels.push_back(place.label());
+    trace_.write(file, labels);
+    trace_summary_ = trace_.summary();
+    trace_summary_["file"] = fs::absolute(file).string();
+    progress_.line(trace_line(trace_summary_));
+  }
+
+  int64_t steps() const { return steps_; }  // of the whole run so far
 
   Json result(const RunOutcome& outcome) const {
     Json out;
@@ -163,6 +174,7 @@ class Recording {
     }
     if (outcome.error)
       stopped = outcome.error->code() == ErrorCode::kInterrupted ? "interrupted" : "failed";
+    if (trace_summary_.is_object()) out["trace"] = trace_summary_;
     out["stopped"] = stopped;
     if (outcome.error) out["error"] = outcome.error->message();
     return out;
@@ -206,6 +218,8 @@ class Recording {
   int64_t epochs_ = 0, steps_ = 0;
   double samples_ = 0, seconds_ = 0;
   Json train_loss_, metrics_ = Json::object();
+  TraceFile trace_;
+  Json trace_summary_;
 };
 
 Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
@@ -222,6 +236,17 @@ Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
   job.max_steps = options.max_steps;
   job.stall_seconds = options.stall_timeout;
   return job;
+}
+
+void ask_for_trace(Job& job, const TrainOptions& options, const Setup& setup, int64_t first_step) {
+  if (options.trace.empty()) return;
+  const int64_t batch = setup.config.batch_size;
+  int64_t end = setup.config.epochs * ((setup.data.train.epoch_samples() + batch - 1) / batch);
+  if (options.max_steps > 0) end = std::min(end, options.max_steps);
+  const TraceWindow window =
+      trace_window(first_step, std::max(end, first_step), options.trace_steps);
+  job.trace_after = window.after;
+  job.trace_steps = window.steps;
 }
 
 void describe_run(const Setup& setup, Progress& progress) {
@@ -306,10 +331,11 @@ int run_train(const TrainOptions& options) {
                     (samples + setup.config.batch_size - 1) / setup.config.batch_size, samples);
   describe_run(setup, progress);
   Recording recording(dir, progress, setup, start.checkpoint.state);
+  Job job = make_job(options, setup, dir, start.file);
+  ask_for_trace(job, options, setup, recording.steps());
   Supervisor supervisor(
-      setup.places, make_job(options, setup, dir, start.file), setup.data.train,
-      setup.data.test ? &*setup.data.test : nullptr,
-      [&](uint32_t, const Json& message) { recording.message(message); },
+      setup.places, std::move(job), setup.data.train, setup.data.test ? &*setup.data.test : nullptr,
+      [&](uint32_t rank, const Json& message) { recording.message(rank, message); },
       [&](const Error& error) {
         progress.finish();
         std::cerr << "error: " << error.message() << std::endl;
@@ -318,6 +344,7 @@ int run_train(const TrainOptions& options) {
   progress.finish();
   try {
     dir.write_environment(environment_of(setup, outcome));
+    recording.write_trace(options.trace);
   } catch (const Error& error) {
     if (!outcome.error) {
       std::cerr << "error: " << error.message() << std::endl;
@@ -372,6 +399,13 @@ void add_train_command(CLI::App& app, Run& run) {
           "Seconds without progress, from the first step on, after which a worker counts as lost "
           "(default: 10, or 10 steps' time if that is more)")
       ->check(CLI::Range(0.001, 1e9));
+  command->add_option("--trace", options->trace,
+                      "Write a Chrome trace (for Perfetto) of some steps to this file");
+  command
+      ->add_option("--trace-steps", options->trace_steps,
+                   "Steps in the trace, after ten others where the run has as many")
+      ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
+      ->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "Print the resolved configuration and stop");
   add_kernels(*command, *options);
   add_common(*command, *options);

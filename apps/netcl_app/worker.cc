@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "apps/netcl_app/bench_allreduce_worker.h"
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/fault_plan.h"
 #include "apps/netcl_app/init_from.h"
@@ -16,7 +17,9 @@
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/open_device.h"
 #include "apps/netcl_app/rank_group.h"
+#include "apps/netcl_app/trace_file.h"
 #include "core/base/environment.h"
+#include "core/distributed/collective_trace.h"
 #include "core/distributed/process.h"
 #include "core/distributed/trainer.h"
 #include "core/runtime/kernel_choice.h"
@@ -79,8 +82,10 @@ class Worker {
         segment_(std::move(segment)),
         config_(parse_train_config(JsonDoc::parse(job_.config.dump(), job_.config_name), "/")),
         train_(Dataset::attach(WorkerFds::kTrain)),
+        trace_(job_.trace_steps > 0 ? std::make_optional<Trace>(job_.trace_after, job_.trace_steps)
+                                    : std::nullopt),
         device_(find_device(job_.device), environment::cache_dir(), logger()),
-        queue_(Queue::create(device_)),
+        queue_(Queue::create(device_, trace_ ? &*trace_ : nullptr)),
         plugins_(job_.plugins, {device_.info()}, logger()),
         kernels_(plugins_, job_.pins),
         layers_(plugins_),
@@ -112,6 +117,7 @@ class Worker {
     say_scaled_rate();
     const StopReason reason = trainer.run();
     if (group_) group().communicator->barrier("the end of training");
+    finish_trace();
     done(trainer, reason);
   }
 
@@ -150,6 +156,7 @@ class Worker {
     const netcl_bucket& bucket = group_->new_bucket(floats * sizeof(float));
     send_ = cl::Buffer(static_cast<cl_mem>(bucket.send), true);
     recv_ = cl::Buffer(static_cast<cl_mem>(bucket.recv), true);
+    if (trace_) collective_trace_.emplace(*group().communicator, *trace_);
   }
 
   Group group() { return group_ ? group_->links() : Group{}; }
@@ -303,6 +310,12 @@ class Worker {
     send(message);
   }
 
+  void finish_trace() {
+    if (!trace_) return;
+    trace_->finish(queue_->cl());
+    send_trace(WorkerFds::kStatus, *trace_);
+  }
+
   void done(const Trainer& trainer, StopReason reason) {
     const RankAccount account = trainer.account();
     send({{"type", "done"},
@@ -322,6 +335,7 @@ class Worker {
   TrainConfig config_;
   Dataset train_;
   std::optional<Dataset> test_;
+  std::optional<Trace> trace_;
   Device device_;
   std::shared_ptr<Queue> queue_;
   PluginHost plugins_;
@@ -330,6 +344,7 @@ class Worker {
   const Optimizer optimizer_;
   const StepGraphs graphs_;
   std::optional<RankGroup> group_;
+  std::optional<CollectiveTrace> collective_trace_;
   cl::Buffer send_, recv_;
   std::optional<Replica> replica_;
   std::optional<Checkpoint> start_;
@@ -360,6 +375,10 @@ int worker_main() {
     keep_to_own_cores(job);
     segment = Segment::attach(UniqueFd(WorkerFds::kSegment));
     segment->set_identity(job.rank, ::getpid(), job.label + " " + job.device.name);
+    if (job.mode == "bench_allreduce") {
+      bench_allreduce(job, segment);
+      return 0;
+    }
     Worker worker(job, segment);
     worker.run();
     return 0;

@@ -247,8 +247,13 @@ cl::Buffer Replica::forward_memory(const std::string& name, const TensorDesc& de
 }
 
 void Replica::write(const cl::Buffer& buffer, const void* bytes, size_t size, const char* what) {
-  with_cl_errors(std::string("writing ") + what,
-                 [&] { queue_->cl().enqueueWriteBuffer(buffer, CL_FALSE, 0, size, bytes); });
+  with_cl_errors(std::string("writing ") + what, [&] {
+    cl::Event event;
+    Trace* trace = queue_->recording();
+    queue_->cl().enqueueWriteBuffer(buffer, CL_FALSE, 0, size, bytes, nullptr,
+                                    trace != nullptr ? &event : nullptr);
+    if (trace != nullptr) trace->command(what, "transfer", event, size);
+  });
   queue_->enqueued(1);
 }
 
@@ -353,6 +358,9 @@ cl::Event Replica::read_sums(float* out, bool reduced) {
     queue_->cl().enqueueReadBuffer(reduced ? recv_ : send_, CL_FALSE, 0,
                                    static_cast<size_t>(graphs_.sums_floats) * sizeof(float), out,
                                    nullptr, &event);
+    if (Trace* trace = queue_->recording())
+      trace->command("the step's sums", "transfer", event,
+                     static_cast<uint64_t>(graphs_.sums_floats) * sizeof(float));
     if (reduced && norm_ != nullptr) {
       queue_->cl().enqueueReadBuffer(norm_->buffer(), CL_FALSE, 0, sizeof(float),
                                      out + graphs_.sums_floats, nullptr, &event);

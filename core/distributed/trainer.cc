@@ -19,7 +19,8 @@ double now_seconds() {
 
 float* floats(const PinnedBuffer& buffer) { return static_cast<float*>(buffer.data()); }
 
-void wait(const cl::Event& event) {
+void wait(const cl::Event& event, Trace* trace, const char* what) {
+  const TraceSpan span(trace, what, "wait");
   with_cl_errors("waiting for a step", [&] { event.wait(); });
 }
 
@@ -183,6 +184,9 @@ void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
   const std::vector<IndexRange> shards = pass_shards(batches_.range(index).count);
   const int64_t rows = batch.count;
   ++step_;
+  Trace* trace = replica_.queue().trace();
+  if (trace != nullptr) trace->begin_step(step_, replica_.queue().cl());
+  const TraceSpan span(trace, "step", "step");
   point("begin", rows);
   exchange_.begin(step_);
   staged_.push_back(passes(batch, shards));
@@ -230,7 +234,7 @@ void Trainer::drain(size_t keep) {
   while (pending_.size() > keep) {
     const Pending pending = pending_.front();
     pending_.pop_front();
-    wait(pending.done);
+    wait(pending.done, replica_.queue().trace(), "wait for a step's sums");
     const StepGraphs& graphs = replica_.graphs();
     const float* sums = sums_of(pending.slot);
     Sums step;
@@ -247,6 +251,11 @@ void Trainer::drain(size_t keep) {
     for (const auto& [name, value] : step.values) epoch_sums_.values[name] += value;
     if (hooks_.step) hooks_.step({pending.epoch, pending.step, loss});
   }
+}
+
+BatchSlot& Trainer::next_batch(Prefetcher& prefetcher) const {
+  const TraceSpan span(replica_.queue().trace(), "wait for the next batch", "wait");
+  return *prefetcher.acquire();
 }
 
 bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
@@ -277,14 +286,14 @@ bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
     }
     if (staged_.size() >=
         kSlots - 1) {  // the oldest staged batch must be on the device before reuse
-      wait(staged_.front());
+      wait(staged_.front(), replica_.queue().trace(), "wait for a batch's copy");
       staged_.pop_front();
       prefetcher.release();
     }
-    train_step(epoch, i, *prefetcher.acquire());
+    train_step(epoch, i, next_batch(prefetcher));
   }
   while (!staged_.empty()) {
-    wait(staged_.front());
+    wait(staged_.front(), replica_.queue().trace(), "wait for a batch's copy");
     staged_.pop_front();
     prefetcher.release();
   }

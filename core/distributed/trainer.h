@@ -118,6 +118,7 @@ class Trainer {
   cl::Event passes(const BatchSlot& batch, const std::vector<IndexRange>& shards);
   // This rank's part of every pass over a batch of `rows`.
   std::vector<IndexRange> pass_shards(int64_t rows) const;
+  BatchSlot& next_batch(Prefetcher& prefetcher) const;
   void prepare_kernels(int64_t batch_size);
   int64_t pass_rows() const;  // at most
   double learning_rate(int64_t step) const;

@@ -36,12 +36,20 @@ void CompiledGraph::prepare(int64_t batch) {
   if (instances_.count(batch) == 0) instances_[batch] = make_instance(batch);
 }
 
+void CompiledGraph::launch(const Executable& executable) const {
+  if (Trace* trace = queue_->recording()) {
+    executable.enqueue(queue_->cl(), *trace);
+  } else {
+    executable.enqueue(queue_->cl());
+  }
+}
+
 void CompiledGraph::run(int64_t batch, bool grouped) {
   prepare(batch);
   const Instance& instance = *instances_.at(batch);
   size_t next = 0;
   const auto launch_until = [&](size_t end) {
-    for (; next < end; ++next) instance.executables[next].enqueue(queue_->cl());
+    for (; next < end; ++next) launch(instance.executables[next]);
   };
   for (const Reduction& reduction : instance.reductions) {
     launch_until(reduction.before);

@@ -62,6 +62,7 @@ class CompiledGraph {
   };
   std::unique_ptr<Instance> make_instance(int64_t batch);
   void check_sizes(int64_t batch) const;
+  void launch(const Executable& executable) const;
   void copy_sum(const Reduction& reduction) const;
   std::vector<std::shared_ptr<Storage>> take_workspace(const MemoryPlan& plan);
   void check_workspace(const MemoryPlan& plan, int64_t batch) const;
