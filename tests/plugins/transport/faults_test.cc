@@ -86,7 +86,7 @@ TEST(Mismatch, OperationTypeNameAndKindAreNamed) {
 
 TEST(Arguments, AreRefusedBeforeAnythingIsPosted) {
   TestDevice device;
-  on_ranks(device, 1, {}, kMinuteMs, [](Rank& rank) {
+  on_ranks(device, 1, host_transport::Options{}, kMinuteMs, [](Rank& rank) {
     const netcl_bucket b = rank.bucket(1000);
     const auto code = [&](netcl_coll c) { return status_of([&] { rank.post(c); }).code; };
     const auto arg = static_cast<netcl_rc>(NETCL_E_ARG);
@@ -104,7 +104,7 @@ TEST(Arguments, AreRefusedBeforeAnythingIsPosted) {
 TEST(Timeout, NamesTheLateRankAndTheCollective) {
   TestDevice device;
   std::atomic<int> done{0};
-  on_ranks(device, 3, {}, 100, [&](Rank& rank) {
+  on_ranks(device, 3, host_transport::Options{}, 100, [&](Rank& rank) {
     const netcl_bucket b = rank.bucket(1 << 20);
     if (rank.rank() == 1) {
       while (done.load() < 2) std::this_thread::yield();
@@ -122,7 +122,7 @@ TEST(Timeout, NamesTheLateRankAndTheCollective) {
 
 TEST(Abort, WakesThisRankAndTellsThePeers) {
   TestDevice device;
-  on_ranks(device, 3, {}, kMinuteMs, [](Rank& rank) {
+  on_ranks(device, 3, host_transport::Options{}, kMinuteMs, [](Rank& rank) {
     const netcl_bucket b = rank.bucket(1 << 20);
     if (rank.rank() == 2) {
       rank.abort("out of memory in backward");
@@ -139,7 +139,7 @@ TEST(Abort, WakesThisRankAndTellsThePeers) {
 
 TEST(Abort, WakesAWaiterOfTheSameRank) {
   TestDevice device;
-  on_ranks(device, 2, {}, kMinuteMs, [](Rank& rank) {
+  on_ranks(device, 2, host_transport::Options{}, kMinuteMs, [](Rank& rank) {
     const netcl_bucket b = rank.bucket(1024);
     rank.bucket(1 << 20);
     if (rank.rank() == 1) return;  // never posts; its end is not waited for
@@ -206,7 +206,7 @@ TEST(Broadcast, EveryRootReachesEveryRank) {
 TEST(Barrier, NobodyLeavesBeforeAllHaveCome) {
   TestDevice device;
   std::atomic<uint32_t> arrived{0};
-  on_ranks(device, 5, {}, kMinuteMs, [&](Rank& rank) {
+  on_ranks(device, 5, host_transport::Options{}, kMinuteMs, [&](Rank& rank) {
     for (uint32_t round = 1; round <= 50; ++round) {
       ++arrived;
       rank.wait(rank.post(Rank::barrier()));
