@@ -4,7 +4,8 @@
 #   allreduce_peers.sh [BYTES...]     default: 4 KiB, 64 KiB, 1 MiB, 64 MiB
 #
 # Builds netcl's side with Bazel, Open MPI's with mpicc and Gloo's from PyPI; what is missing is
-# installed (apt-get as root; a virtual environment in PEERS, default build/peers outside of Bazel).
+# installed (apt-get as root; programs and a virtual environment in PEERS, default: netcl-peers in the
+# user's cache directory).
 # All run in turn, ROUNDS times (default 7) with INNER timed rounds each (default 5); the table has
 # medians over all. Times of netcl and Open MPI include the copies between device and host, Gloo's
 # do not. NO_GLOO=1 leaves Gloo out (its download has some gigabytes).
@@ -14,10 +15,10 @@ sizes=("$@")
 [ ${#sizes[@]} -gt 0 ] || sizes=(4096 65536 1048576 67108864)
 rounds=${ROUNDS:-7}
 inner=${INNER:-5}
-peers=$(realpath -m "${PEERS:-build/peers}")
+peers=${PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/netcl-peers}
 mkdir -p "$peers"
 
-bazel build -c opt //tests/bench/allreduce:ranks //plugins:dir >&2
+bazel build //tests/bench/allreduce:ranks //plugins:dir >&2
 if ! command -v mpicc >/dev/null; then
   apt-get update >&2 && apt-get install -y openmpi-bin libopenmpi-dev >&2
 fi

@@ -1,6 +1,7 @@
 #include "plugins/transport/host/group.h"
 
 #include <sched.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
@@ -81,8 +82,9 @@ void HostGroup::set_up(const Host& host, const netcl_group_spec& spec, const Opt
   shared_ = static_cast<SharedState*>(memory);
   char* const base = static_cast<char*>(memory);
   const bool unified = host.device_int(spec.device, "unified_memory") != 0;
-  const StagingChoice choice = choose_staging(
-      cl_, unified, options.way, base + state_bytes + small_bytes + rank_ * kProbeBytes);
+  char* const probed = base + state_bytes + small_bytes + rank_ * kProbeBytes;
+  const StagingChoice choice = choose_staging(cl_, unified, options.way, probed);
+  madvise(probed, kProbeBytes, MADV_REMOVE);  // the pages go back; nobody touches them again
   way_ = choice.way;
   small_ = std::make_unique<SmallArea>(cl_, rank_, way_ == Way::kRegistered, base + state_bytes);
   const uint32_t processors = all_processors(host);

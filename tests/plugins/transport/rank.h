@@ -32,13 +32,16 @@ inline host_transport::Options staged(uint64_t chunk_bytes, bool zero_copy) {
 
 class Rank {
  public:
+  // A test of late ranks shortens the collectives' patience only, not that of set-up.
+  static constexpr uint64_t kSetUpNs = 60'000'000'000u;
+
   Rank(TestDevice& device, std::shared_ptr<Segment> segment, uint32_t rank,
        const host_transport::Options& options, uint64_t timeout_ms = 60'000)
       : rank_(rank),
         n_ranks_(segment->n_ranks()),
         device_(device),
         host_(make_fake_host()),
-        boot_(std::move(segment), rank, timeout_ms * 1'000'000),
+        boot_(std::move(segment), rank, kSetUpNs),
         plugin_(&host_, options) {
     const auto* table = plugin_.query(NETCL_TRANSPORT_INTERFACE);
     api_ = static_cast<const netcl_transport_api*>(table);
