@@ -8,7 +8,7 @@
 # user's cache directory).
 # All run in turn, ROUNDS times (default 7) with INNER timed rounds each (default 5); the table has
 # medians over all. Times of netcl and Open MPI include the copies between device and host, Gloo's
-# do not. NO_GLOO=1 leaves Gloo out (its download has some gigabytes).
+# do not. With OUT the times stay there, one file for each. NO_GLOO=1 leaves Gloo out (its download has some gigabytes).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 sizes=("$@")
@@ -31,8 +31,13 @@ if [ "${NO_GLOO:-0}" != 1 ] && ! "$python" -c 'import torch' 2>/dev/null; then
   python=$peers/venv/bin/python
 fi
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+if [ -n "${OUT:-}" ]; then
+  work=$OUT
+  mkdir -p "$work"
+else
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+fi
 mpi=(mpirun -np 2 --bind-to core)
 if [ "$(id -u)" -eq 0 ]; then mpi+=(--allow-run-as-root); fi
 columns=("netcl=$work/netcl" "memcpys=$work/memcpys" "Open MPI=$work/mpi")
