@@ -9,14 +9,14 @@
 #include <limits>
 
 #include "apps/netcl_app/checkpoint.h"
+#include "apps/netcl_app/fault_plan.h"
 #include "apps/netcl_app/init_from.h"
 #include "apps/netcl_app/job.h"
 #include "apps/netcl_app/metric_values.h"
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/open_device.h"
+#include "apps/netcl_app/rank_group.h"
 #include "core/base/environment.h"
-#include "core/collective/bootstrap.h"
-#include "core/collective/communicator.h"
 #include "core/distributed/process.h"
 #include "core/distributed/trainer.h"
 #include "core/runtime/kernel_choice.h"
@@ -95,15 +95,15 @@ class Worker {
     segment_->set_phase(job_.rank, Phases::kSetUp);
     open_group();
     CompiledGraph::AllReduce all_reduce;
-    if (sums_) {
+    if (group_) {
       all_reduce = [this](const cl::Buffer& in, const cl::Buffer& out, const TensorDesc& desc) {
-        sums_->add_up(in, out, desc, "a sum inside of the step");
+        group().sums->add_up(in, out, desc, "a sum inside of the step");
       };
     }
     replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows(), all_reduce,
                      config_.accumulate > 1);
     read_start();
-    Trainer trainer(trainer_options(), *replica_, group_, ShardPlan(job_.shard, job_.n_ranks),
+    Trainer trainer(trainer_options(), *replica_, group(), ShardPlan(job_.shard, job_.n_ranks),
                     train_, test_ ? &*test_ : nullptr, hooks());
     trainer.prepare();
     start_values();
@@ -111,7 +111,7 @@ class Worker {
     ready(trainer);
     say_scaled_rate();
     const StopReason reason = trainer.run();
-    if (communicator_) communicator_->barrier("the end of training");
+    if (group_) group().communicator->barrier("the end of training");
     done(trainer, reason);
   }
 
@@ -139,33 +139,20 @@ class Worker {
       send_ = recv_ = device_.make_buffer(floats * sizeof(float), "the gradients");
       return;
     }
-    bootstrap_ = std::make_unique<Bootstrap>(segment_, job_.rank, job_.timeout_ms * 1'000'000);
-    LoadedPlugin& plugin = plugins_.load(job_.transport);
-    boot_handle_.bootstrap = bootstrap_.get();
-    device_handle_ = {&device_.info(), &device_};
-    for (uint32_t r = 0; r < job_.n_ranks; ++r) members_.push_back({r, 0, r, r});
-    netcl_group_spec spec{};
-    spec.size = sizeof(spec);
+    RankGroupSpec spec;
     spec.rank = job_.rank;
     spec.n_ranks = job_.n_ranks;
-    spec.members = members_.data();
-    spec.device = &device_handle_;
-    spec.boot = &boot_handle_;
     spec.timeout_ns = job_.timeout_ms * 1'000'000;
-    const TransportAccess access = transport_access(plugin);
-    const std::string reason = Communicator::accepts(access, spec);
-    NETCL_CHECK(reason.empty(), ErrorCode::kPlugin, "--transport ", job_.transport,
-                " cannot serve this group: ", reason);
-    communicator_ = std::make_unique<Communicator>(access, spec);
-    const netcl_bucket& bucket = communicator_->new_bucket(floats * sizeof(float));
+    const auto statistics = static_cast<size_t>(graphs_.statistic_values.num_floats());
+    spec.sum_bytes =
+        std::max({statistics * sizeof(float), graphs_.largest_all_reduce(), size_t{4}});
+    group_.emplace(segment_, plugins_.load(job_.transport), queue_, spec);
+    const netcl_bucket& bucket = group_->new_bucket(floats * sizeof(float));
     send_ = cl::Buffer(static_cast<cl_mem>(bucket.send), true);
     recv_ = cl::Buffer(static_cast<cl_mem>(bucket.recv), true);
-    const auto statistics = static_cast<size_t>(graphs_.statistic_values.num_floats());
-    sums_ = std::make_unique<GroupSum>(
-        *communicator_, *queue_,
-        std::max({statistics * sizeof(float), graphs_.largest_all_reduce(), size_t{4}}));
-    group_ = {bootstrap_.get(), communicator_.get(), &bucket, sums_.get(), job_.rank, job_.n_ranks};
   }
+
+  Group group() { return group_ ? group_->links() : Group{}; }
 
   void read_start() {
     if (job_.resume.empty()) return;
@@ -224,6 +211,11 @@ class Worker {
     out.epoch = [this](const EpochReport& report) { end_of_epoch(report); };
     out.note = [](const std::string& text) { send({{"type", "note"}, {"text", text}}); };
     out.stop_requested = [this] { return segment_->stop_requested(); };
+    if (!faults_.empty()) {
+      out.point = [this](const char* name, int64_t step, int64_t rows) {
+        faults_.at(name, step, rows);
+      };
+    }
     out.phase = [this](TrainerPhase phase) {
       segment_->set_phase(job_.rank, phase == TrainerPhase::kTraining    ? Phases::kTraining
                                      : phase == TrainerPhase::kPreparing ? Phases::kKernels
@@ -325,6 +317,7 @@ class Worker {
   }
 
   const Job job_;
+  const FaultPlan faults_{job_.rank, environment::faults()};
   std::shared_ptr<Segment> segment_;
   TrainConfig config_;
   Dataset train_;
@@ -336,14 +329,8 @@ class Worker {
   LayerSet layers_;
   const Optimizer optimizer_;
   const StepGraphs graphs_;
-  std::unique_ptr<Bootstrap> bootstrap_;
-  netcl_boot boot_handle_;
-  netcl_device device_handle_;
-  std::vector<netcl_member> members_;
-  std::unique_ptr<Communicator> communicator_;
-  std::unique_ptr<GroupSum> sums_;
+  std::optional<RankGroup> group_;
   cl::Buffer send_, recv_;
-  Group group_;
   std::optional<Replica> replica_;
   std::optional<Checkpoint> start_;
   int64_t first_step_ = 0;

@@ -38,6 +38,8 @@ std::optional<std::vector<fs::path>> plugin_path() {
 
 bool safe_mode() { return variable("NETCL_SAFE_MODE").value_or("0") == "1"; }
 
+std::string faults() { return variable("NETCL_FAULTS").value_or(""); }
+
 fs::path user_data_dir() { return base_dir("XDG_DATA_HOME", ".local/share"); }
 
 fs::path cache_dir() {

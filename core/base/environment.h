@@ -27,6 +27,9 @@ std::optional<std::string> icd_vendors();
 // OCL_ICD_FILENAMES: libraries of further drivers, which Khronos' loader opens.
 std::vector<std::string> icd_filenames();
 
+// NETCL_FAULTS: what a test wants to go wrong in the workers; empty if unset.
+std::string faults();
+
 // Applies changes ("NAME=value", or "NAME" to remove) to this process. Before other threads run.
 void apply(const std::vector<std::string>& changes);
 

@@ -4,9 +4,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <limits>
-#include <numeric>
 #include <set>
+
+#include "core/distributed/divergence.h"
+#include "core/distributed/statistics_merge.h"
 
 namespace netcl {
 
@@ -22,59 +23,7 @@ void wait(const cl::Event& event) {
   with_cl_errors("waiting for a step", [&] { event.wait(); });
 }
 
-// "sample 17 of the training data holds nan at value 3", or "" if all samples are finite.
-std::string first_bad_sample(const Dataset& data, const std::vector<int64_t>& indices) {
-  if (data.input_dtype() != DType::kF32) return "";
-  std::vector<float> x(static_cast<size_t>(data.sample_elements()));
-  for (const int64_t index : indices) {
-    data.read_sample(index, x.data());
-    const auto bad = std::find_if(x.begin(), x.end(), [](float v) { return !std::isfinite(v); });
-    if (bad != x.end()) {
-      return str_cat("sample ", index, " of the training data (from 0) holds ", *bad, " as value ",
-                     bad - x.begin());
-    }
-  }
-  return "";
-}
-
-// "linear.weight f32[64,10] (3 of 640 values)", the first in the order of the model, or "".
-std::string first_bad_tensor(const std::vector<Slot>& slots, const ArenaLayout& layout,
-                             const std::string& prefix, const std::vector<float>& arena) {
-  for (const Slot& slot : slots) {
-    const ArenaLayout::Entry* found = nullptr;
-    for (const ArenaLayout::Entry& entry : layout.entries()) {
-      if (entry.name == prefix + slot.name) found = &entry;
-    }
-    if (found == nullptr) continue;  // not trained
-    const float* begin = arena.data() + found->offset;
-    const auto size = static_cast<int64_t>(found->desc.size_bytes() / sizeof(float));
-    const auto count =
-        std::count_if(begin, begin + size, [](float v) { return !std::isfinite(v); });
-    if (count > 0)
-      return str_cat(slot.name, " ", found->desc.str(), " (", count, " of ", size, " values)");
-  }
-  return "";
-}
-
 }  // namespace
-
-double Sums::loss() const {
-  const auto denominator = values.find(step_names::kDenominator);
-  if (denominator == values.end() || denominator->second == 0)
-    return std::numeric_limits<double>::quiet_NaN();
-  return values.at(step_names::kLoss) / denominator->second;
-}
-
-bool Sums::has_accuracy() const { return values.count(metric_sums::kCorrect) > 0; }
-
-double Sums::count() const {
-  const auto counted = values.find(metric_sums::kCount);
-  return counted != values.end() ? counted->second : values.at(step_names::kDenominator);
-}
-
-double Sums::accuracy() const {
-  return has_accuracy() ? values.at(metric_sums::kCorrect) / count() : 0;
-}
 
 Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPlan plan,
                  const Dataset& train, const Dataset* test, TrainerHooks hooks)
@@ -89,6 +38,8 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
       max_rows_(std::min(options_.batch_size,
                          std::max(train.epoch_samples(), test ? test->num_samples() : 0))),
       sums_inside_(replica.graphs().largest_all_reduce() > 0),
+      exchange_(replica, group),
+      evaluator_(replica, group, pass_rows(), evaluator_hooks()),
       carried_(options_.epoch_so_far),
       plateau_(options_.plateau),
       step_(options_.first_step) {
@@ -101,9 +52,6 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
   const size_t sums_bytes = replica_.sums_size() * sizeof(float);
   sums_ring_ = std::make_unique<PinnedBuffer>(device, replica_.queue().cl(),
                                               sums_bytes * (kInFlight + 1), "sums");
-  eval_sums_ = std::make_unique<PinnedBuffer>(
-      device, replica_.queue().cl(),
-      static_cast<size_t>(replica_.graphs().eval_sums.num_floats()) * sizeof(float), "sums");
 }
 
 std::vector<BatchSlot> Trainer::slots() const {
@@ -126,6 +74,10 @@ std::vector<int64_t> Trainer::batch_sizes() const {
 
 void Trainer::phase(TrainerPhase now) const {
   if (hooks_.phase) hooks_.phase(now);
+}
+
+void Trainer::point(const char* name, int64_t rows) const {
+  if (hooks_.point) hooks_.point(name, step_, rows);
 }
 
 void Trainer::prepare() {
@@ -231,57 +183,28 @@ void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
   const std::vector<IndexRange> shards = pass_shards(batches_.range(index).count);
   const int64_t rows = batch.count;
   ++step_;
-  const double begin = now_seconds();
+  point("begin", rows);
+  exchange_.begin(step_);
   staged_.push_back(passes(batch, shards));
+  point("computed", rows);
+  const double busy = exchange_.finish(learning_rate(step_));
   if (group_.communicator != nullptr) {
-    const cl::Event ready = replica_.marker();
-    note_collective("gradients");
-    const Ticket ticket = group_.communicator->all_reduce(
-        {*group_.bucket, 0, static_cast<uint64_t>(replica_.graphs().gradients.num_floats()),
-         DType::kF32, ready(), "gradients"},
-        ReduceOp::kSum);
-    wait(ready);
-    const double busy = now_seconds() - begin;
     account_.busy_seconds += busy;
     if (rows > 0) seconds_per_sample_.push_back(busy / static_cast<double>(rows));
-    group_.communicator->wait(ticket);
   }
-  replica_.update(step_, learning_rate(step_));
   const size_t slot = static_cast<size_t>(step_) % (kInFlight + 1);
   pending_.push_back({epoch, step_, replica_.read_sums(sums_of(slot), true), slot});
   account_.samples += rows;
   samples_since_merge_ += static_cast<double>(rows);
   drain(kInFlight);
+  point("updated", rows);
 }
 
-void Trainer::note_collective(std::string_view name) const {
-  CollectiveNote note;
-  note.sequence = static_cast<uint64_t>(step_);
-  note.op = NETCL_ALL_REDUCE;
-  note.dtype = static_cast<uint32_t>(DType::kF32);
-  note.count = static_cast<uint64_t>(replica_.graphs().gradients.num_floats());
-  name.copy(note.name, sizeof(note.name) - 1);
-  group_.bootstrap->segment().set_collective(group_.rank, note);
-}
-
-// Every rank sees the same sums, samples and parameters, so every rank says the same.
-void Trainer::report_no_number(int64_t epoch, int64_t step, const char* what, double value) {
-  std::string text = str_cat(what, " is ", value, " at step ", step, " (epoch ", epoch + 1, ")");
-  if (std::isfinite(last_loss_)) text += str_cat(", after ", last_loss_);
-  const std::string sample = first_bad_sample(
-      train_, batches_.indices(epoch, step - 1 - epoch * batches_.steps_per_epoch()));
-  if (!sample.empty())
-    fail(ErrorCode::kTraining, text, ": ", sample, "; mend the data or leave the sample out");
-  const StepGraphs& graphs = replica_.graphs();
-  const std::string parameter =
-      first_bad_tensor(graphs.slots, graphs.parameters, "", replica_.read_parameters());
-  const std::string gradient =
-      first_bad_tensor(graphs.slots, graphs.gradients, "grad/", replica_.read_gradients());
-  fail(ErrorCode::kTraining, text, ": training diverged; ",
-       !parameter.empty()  ? "the first tensor that is not finite is " + parameter
-       : !gradient.empty() ? "the first tensor that is not finite is the gradient of " + gradient
-                           : "all parameters and gradients are still finite",
-       ". Try a smaller learning rate (optimizer.lr) or a warm-up (schedule.warmup_steps)");
+void Trainer::no_number(const Pending& at, const char* what, double value) {
+  report_no_number(
+      {at.epoch, at.step, what, value, last_loss_,
+       batches_.indices(at.epoch, at.step - 1 - at.epoch * batches_.steps_per_epoch())},
+      replica_, train_);
 }
 
 void Trainer::take_norm(const Pending& step, double norm) {
@@ -293,8 +216,7 @@ void Trainer::take_norm(const Pending& step, double norm) {
   }
   // With a scaled loss an overflow is part of the search for the scale: the device skipped the step
   // and halved the scale. Without one, or if halving does not help, training has diverged.
-  if (!replica_.graphs().loss_scaled)
-    report_no_number(step.epoch, step.step, "the gradient's norm", norm);
+  if (!replica_.graphs().loss_scaled) no_number(step, "the gradient's norm", norm);
   ++skipped_;
   if (++skipped_in_a_row_ < kMostSkipped) return;
   fail(
@@ -316,7 +238,7 @@ void Trainer::drain(size_t keep) {
       step.values[name] = sums[graphs.gradients.find(name).offset];
     const double loss = step.loss();
     if (!std::isfinite(loss) && step.values[step_names::kDenominator] != 0) {
-      report_no_number(pending.epoch, pending.step, "the loss", loss);
+      no_number(pending, "the loss", loss);
     }
     if (replica_.measures_norm()) {
       take_norm(pending, sums[graphs.sums_floats]);
@@ -427,8 +349,8 @@ StopReason Trainer::run() {
       report.samples += batches_.range(s).count;
     }
     if (go_on) replan();
-    merge_statistics();
-    check_statistics();
+    if (merge_statistics(replica_, group_, samples_since_merge_)) samples_since_merge_ = 0;
+    check_statistics(replica_, step_);
     if (test_ != nullptr && reason_ != StopReason::kInterrupted) {
       report.test = evaluate(*test_);
       if (!report.test) reason_ = StopReason::kInterrupted;
@@ -445,118 +367,17 @@ StopReason Trainer::run() {
   return reason_;
 }
 
-void Trainer::merge_statistics() {
-  const StepGraphs& graphs = replica_.graphs();
-  const bool equal = std::all_of(graphs.statistics.begin(), graphs.statistics.end(),
-                                 [](const Slot& slot) { return slot.merge == NETCL_MERGE_NONE; });
-  if (group_.sums == nullptr || equal) return;
-  std::vector<double> weights(group_.n_ranks);
-  group_.bootstrap->exchange(&samples_since_merge_, sizeof(double), weights.data());
-  samples_since_merge_ = 0;
-  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-  if (total == 0) return;
-  std::vector<float> arena = replica_.read_statistics();
-  for (const Slot& slot : graphs.statistics) {
-    const double factor = slot.merge == NETCL_MERGE_WEIGHTED_MEAN ? weights[group_.rank] / total
-                          : group_.rank == 0                      ? 1.0
-                                                                  : 0.0;
-    const ArenaLayout::Entry& entry = graphs.statistic_values.find(slot.name);
-    const auto begin = arena.begin() + entry.offset;
-    std::transform(begin, begin + entry.desc.shape.num_elements(), begin,
-                   [factor](float x) { return factor > 0 ? static_cast<float>(factor * x) : 0; });
-  }
-  replica_.write_statistics(group_.sums->add_up(arena, "statistics"));
-}
-
-// Before anything is evaluated or saved with them.
-void Trainer::check_statistics() {
-  const StepGraphs& graphs = replica_.graphs();
-  const std::string bad =
-      first_bad_tensor(graphs.statistics, graphs.statistic_values, "", replica_.read_statistics());
-  NETCL_CHECK(bad.empty(), ErrorCode::kTraining, "the statistic ", bad, " is no number after step ",
-              step_, ": its layer computed it from too few samples, or training diverged");
-}
-
-// Adds in rank order, so that every rank gets the same bits.
-std::vector<double> Trainer::add_values(const std::vector<double>& mine) {
-  const size_t width = mine.size(), ranks = group_.n_ranks;
-  std::vector<double> all(width * ranks);
-  if (width * sizeof(double) <= kExchangeBytes) {
-    group_.bootstrap->exchange(mine.data(), width * sizeof(double), all.data());
-  } else {
-    if (shared_sums_ == nullptr) {
-      shared_sums_ = static_cast<double*>(
-          group_.bootstrap->shared_memory(static_cast<uint64_t>(all.size() * sizeof(double))));
-    }
-    std::copy(mine.begin(), mine.end(), shared_sums_ + group_.rank * width);
-    std::vector<uint8_t> marks(ranks);
-    const uint8_t mark = 1;
-    group_.bootstrap->exchange(&mark, 1, marks.data());  // all have written
-    std::copy(shared_sums_, shared_sums_ + all.size(), all.begin());
-    group_.bootstrap->exchange(&mark, 1, marks.data());  // all have read
-  }
-  std::vector<double> out(width, 0.0);
-  for (size_t r = 0; r < ranks; ++r) {
-    for (size_t i = 0; i < width; ++i) out[i] += all[r * width + i];
-  }
-  return out;
-}
-
-std::optional<Sums> Trainer::add_over_ranks(const Sums& mine, bool stopped) {
-  if (group_.bootstrap == nullptr) return stopped ? std::nullopt : std::make_optional(mine);
-  std::vector<double> values = {stopped ? 1.0 : 0.0};
-  for (const auto& [name, value] : mine.values) values.push_back(value);
-  for (const auto& [name, matrix] : mine.matrices)
-    values.insert(values.end(), matrix.begin(), matrix.end());
-  values = add_values(values);
-  if (values[0] != 0) return std::nullopt;
-  Sums out = mine;
-  auto next = values.begin() + 1;
-  for (auto& [name, value] : out.values) value = *next++;
-  for (auto& [name, matrix] : out.matrices) {
-    for (double& value : matrix) value = *next++;
-  }
-  return out;
-}
-
-void Trainer::add_eval_sums(Sums& total) const {
-  for (const ArenaLayout::Entry& entry : replica_.graphs().eval_sums.entries()) {
-    const float* sums = floats(*eval_sums_) + entry.offset;
-    if (entry.desc.shape.rank() == 0) {
-      total.values[entry.name] += static_cast<double>(*sums);
-      continue;
-    }
-    std::vector<double>& matrix = total.matrices[entry.name];
-    for (size_t i = 0; i < matrix.size(); ++i) matrix[i] += static_cast<double>(sums[i]);
-  }
-}
-
 std::optional<Sums> Trainer::evaluate(const Dataset& data) {
-  const IndexRange mine = shard_slice(plan_.counts(data.num_samples()), group_.rank);
-  const BatchSlot slot = slots()[0];
-  Sums total;
-  for (const ArenaLayout::Entry& entry : replica_.graphs().eval_sums.entries()) {
-    const auto size = static_cast<size_t>(entry.desc.shape.num_elements());
-    if (entry.desc.shape.rank() == 0) total.values[entry.name] = 0;
-    if (entry.desc.shape.rank() > 0) total.matrices[entry.name].assign(size, 0.0);
-  }
-  bool stopped = false;
-  for (int64_t done = 0; done < mine.count && !stopped;) {
-    phase(evaluations_ == 0 ? TrainerPhase::kPreparing
-                            : TrainerPhase::kEvaluating);  // first launches compile
-    const int64_t rows = std::min(pass_rows(), mine.count - done);
-    std::vector<int64_t> indices(static_cast<size_t>(rows));
-    for (int64_t i = 0; i < rows; ++i) indices[static_cast<size_t>(i)] = mine.first + done + i;
-    fill_batch(data, indices.data(), indices.size(), slot.x, slot.labels);
-    replica_.stage(slot.x, slot.labels, rows);
-    replica_.evaluate(rows);
-    wait(replica_.read_eval_sums(floats(*eval_sums_)));
-    add_eval_sums(total);
-    done += rows;
-    stopped = hooks_.stop_requested && hooks_.stop_requested();
-  }
-  ++evaluations_;
-  return add_over_ranks(total, stopped);
+  point("evaluate", 0);
+  return evaluator_.run(data, shard_slice(plan_.counts(data.num_samples()), group_.rank),
+                        slots()[0]);
+}
+
+Evaluator::Hooks Trainer::evaluator_hooks() const {
+  return {[this](bool first) {  // first launches compile
+            phase(first ? TrainerPhase::kPreparing : TrainerPhase::kEvaluating);
+          },
+          hooks_.stop_requested};
 }
 
 RankAccount Trainer::account() const {

@@ -10,35 +10,24 @@
 #include <deque>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/cl/pinned.h"
-#include "core/collective/bootstrap.h"
-#include "core/collective/communicator.h"
 #include "core/data/batches.h"
 #include "core/data/dataset.h"
 #include "core/data/prefetcher.h"
-#include "core/distributed/group_sum.h"
+#include "core/distributed/evaluator.h"
+#include "core/distributed/exchange.h"
+#include "core/distributed/group.h"
 #include "core/distributed/replica.h"
 #include "core/distributed/shard_plan.h"
+#include "core/distributed/sums.h"
 #include "core/optim/schedule.h"
 
 namespace netcl {
-
-// Sums over samples, and the means that they give.
-struct Sums {
-  std::map<std::string, double> values;                 // by StepGraphs::sums name
-  std::map<std::string, std::vector<double>> matrices;  // of evaluation: sums of more than one
-
-  double loss() const;      // mean over the denominator; NaN without samples
-  double accuracy() const;  // 0 where it was not asked for
-  bool has_accuracy() const;
-  double count() const;  // rows (or elements) that count, whatever their weights
-};
 
 struct TrainerOptions {
   Schedule schedule;
@@ -90,18 +79,12 @@ struct TrainerHooks {
   std::function<bool()> stop_requested;
   // Called when the rank begins something else, and again as long as it gets on with it.
   std::function<void(TrainerPhase)> phase;
+  // Named points of a step, for tests of faults: "begin", "computed" (everything of the step is
+  // enqueued, nothing is reduced), "updated"; and "evaluate". `rows`: of this rank.
+  std::function<void(const char* point, int64_t step, int64_t rows)> point;
 };
 
 enum class StopReason { kFinished, kMaxSteps, kInterrupted };
-
-// Links a rank to its group; all null when it is alone.
-struct Group {
-  Bootstrap* bootstrap = nullptr;
-  Communicator* communicator = nullptr;
-  const netcl_bucket* bucket = nullptr;
-  GroupSum* sums = nullptr;  // holds at least the statistics' arena
-  uint32_t rank = 0, n_ranks = 1;
-};
 
 class Trainer {
  public:
@@ -144,15 +127,10 @@ class Trainer {
   void take_norm(const Pending& step, double norm);
   bool must_stop();
   void replan();
-  // Makes the replicas' statistics one, by each slot's merge rule. Collective.
-  void merge_statistics();
-  void check_statistics();  // Errors: kTraining for one that is no number, naming its slot
-  std::optional<Sums> add_over_ranks(const Sums& mine, bool stopped);
-  std::vector<double> add_values(const std::vector<double>& mine);
-  void add_eval_sums(Sums& total) const;
+  Evaluator::Hooks evaluator_hooks() const;
   void phase(TrainerPhase now) const;
-  void note_collective(std::string_view name) const;
-  [[noreturn]] void report_no_number(int64_t epoch, int64_t step, const char* what, double value);
+  void point(const char* name, int64_t rows) const;
+  [[noreturn]] void no_number(const Pending& at, const char* what, double value);
   std::vector<BatchSlot> slots() const;
   std::vector<int64_t> batch_sizes()
       const;  // of an epoch: the full one, and the last if it differs
@@ -174,9 +152,10 @@ class Trainer {
   BatchPlan batches_;
   int64_t max_rows_;
   const bool sums_inside_;  // the ranks add something up in the middle of a step
+  Exchange exchange_;
+  Evaluator evaluator_;
   std::vector<std::unique_ptr<PinnedBuffer>> staging_;
-  std::unique_ptr<PinnedBuffer> sums_ring_, eval_sums_;
-  double* shared_sums_ = nullptr;  // n_ranks rows, for more sums than an exchange carries
+  std::unique_ptr<PinnedBuffer> sums_ring_;
   std::deque<Pending> pending_;
   std::deque<cl::Event> staged_;
   Sums epoch_sums_;
@@ -190,7 +169,6 @@ class Trainer {
   int64_t step_ = 0;
   double samples_since_merge_ = 0;  // this rank's
   int64_t stop_at_ = -1;
-  int64_t evaluations_ = 0;
   double last_loss_ = std::numeric_limits<double>::quiet_NaN();  // the last finite one
   StopReason reason_ = StopReason::kFinished;
 };
