@@ -6,7 +6,6 @@
 #include <set>
 #include <thread>
 
-#include "core/collective/bootstrap.h"
 #include "core/runtime/transport.h"
 
 namespace netcl {
@@ -73,6 +72,8 @@ QueueGroup::~QueueGroup() = default;
 const std::string& QueueGroup::transport() const { return transport_; }
 
 Communicator& QueueGroup::communicator(uint32_t rank) { return *ranks_[rank]->communicator; }
+
+Bootstrap& QueueGroup::bootstrap(uint32_t rank) { return *ranks_[rank]->bootstrap; }
 
 void QueueGroup::open(Runtime& runtime, const GroupOptions& options) {
   transport_ = choose_transport(options.transport, runtime.plugins());

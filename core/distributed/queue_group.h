@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/collective/bootstrap.h"
 #include "core/collective/communicator.h"
 #include "core/runtime/runtime.h"
 #include "core/tensor/tensor.h"
@@ -51,6 +52,9 @@ class QueueGroup {
   const std::string& transport() const;
   // Collectives on it must be started for every rank, in the same order, before one is waited for.
   Communicator& communicator(uint32_t rank);
+
+  // The channel on which the ranks exchange small things; all of them at once, so on_ranks.
+  Bootstrap& bootstrap(uint32_t rank);
 
   // Memory for collectives that lives as long as the group. Errors: kTraining if memory is short.
   Buckets new_buckets(uint64_t bytes);

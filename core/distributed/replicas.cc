@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/distributed/statistics_merge.h"
 
 namespace netcl {
 
@@ -45,7 +46,7 @@ void ModelReplica::make_room(int64_t rows) {
               "; prepare the replicas with shard_rows ", rows, " or more");
   max_rows_ = std::max(rows, 2 * max_rows_);
   CompiledGraph::AllReduce all_reduce;
-  if (sums_ != nullptr) {
+  if (all_.sums_inside()) {
     all_reduce = [this](const cl::Buffer& in, const cl::Buffer& out, const TensorDesc& desc) {
       sums_->add_up(in, out, desc, "a sum inside of the step");
     };
@@ -114,10 +115,13 @@ Replicas::Replicas(const Model& model, const std::vector<std::shared_ptr<Queue>>
   for (size_t i = 0; i < queues.size(); ++i) {
     members_.push_back(std::unique_ptr<ModelReplica>(new ModelReplica(*this, i, queues[i])));
   }
-  if (group_ != nullptr && graphs_.largest_all_reduce() > 0) {
-    group_->on_ranks([this](uint32_t r) {
-      members_[r]->sums_ = std::make_unique<GroupSum>(group_->communicator(r), *members_[r]->queue_,
-                                                      graphs_.largest_all_reduce());
+  const size_t sum_bytes =
+      std::max(graphs_.largest_all_reduce(),
+               static_cast<size_t>(graphs_.statistic_values.num_floats()) * sizeof(float));
+  if (group_ != nullptr && sum_bytes > 0) {
+    group_->on_ranks([&](uint32_t r) {
+      members_[r]->sums_ =
+          std::make_unique<GroupSum>(group_->communicator(r), *members_[r]->queue_, sum_bytes);
     });
   }
   for (const auto& member : members_) member->make_room(std::max<int64_t>(options.shard_rows, 1));
@@ -162,7 +166,7 @@ void Replicas::forward_backward(const std::vector<Shard>& shards) {
   NETCL_CHECK(shards.size() == size(), ErrorCode::kUsage, shards.size(), " shards for ", size(),
               " replicas; shard_batch with replicas.plan() makes one for each");
   for (const Shard& shard : shards) check(shard.batch, true);
-  if (members_[0]->sums_ == nullptr) {
+  if (!sums_inside()) {
     for (size_t r = 0; r < size(); ++r) members_[r]->forward_backward(shards[r]);
   } else {
     group_->on_ranks([&](uint32_t r) { members_[r]->forward_backward_of(shards[r]); });
@@ -218,33 +222,16 @@ double Replicas::loss() {
                           : at(step_names::kLoss) / denominator;
 }
 
-// As the trainer does: by the rule of each statistic, and the samples seen since the last time.
 void Replicas::merge_statistics() {
-  const bool equal = std::all_of(graphs_.statistics.begin(), graphs_.statistics.end(),
-                                 [](const Slot& slot) { return slot.merge == NETCL_MERGE_NONE; });
-  double total = 0;
-  for (const auto& member : members_) total += member->samples_since_merge_;
-  if (size() == 1 || equal || total == 0) return;
-  std::vector<double> sums(static_cast<size_t>(graphs_.statistic_values.num_floats()), 0.0);
-  for (size_t r = 0; r < size(); ++r) {
-    const std::vector<float> mine = members_[r]->replica().read_statistics();
-    for (const Slot& slot : graphs_.statistics) {
-      const double factor = slot.merge == NETCL_MERGE_WEIGHTED_MEAN
-                                ? members_[r]->samples_since_merge_ / total
-                            : r == 0 ? 1.0
-                                     : 0.0;
-      const ArenaLayout::Entry& entry = graphs_.statistic_values.find(slot.name);
-      const auto begin = static_cast<size_t>(entry.offset);
-      const auto end = begin + static_cast<size_t>(entry.desc.shape.num_elements());
-      for (size_t i = begin; i < end && factor > 0; ++i)
-        sums[i] += factor * static_cast<double>(mine[i]);
-    }
-  }
-  const std::vector<float> merged(sums.begin(), sums.end());
-  for (const auto& member : members_) {
-    member->replica().write_statistics(merged);
-    member->samples_since_merge_ = 0;
-  }
+  if (group_ == nullptr || graphs_.statistics.empty()) return;
+  group_->on_ranks([this](uint32_t r) {
+    ModelReplica& member = *members_[r];
+    const Group links{
+        &group_->bootstrap(r), &group_->communicator(r), nullptr, member.sums_.get(), r,
+        group_->size()};
+    netcl::merge_statistics(member.replica(), links, member.samples_since_merge_);
+    member.samples_since_merge_ = 0;
+  });
 }
 
 Sums Replicas::evaluate(const Batch& batch) {

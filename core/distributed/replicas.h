@@ -29,7 +29,7 @@
 #include "core/distributed/model.h"
 #include "core/distributed/queue_group.h"
 #include "core/distributed/replica.h"
-#include "core/distributed/trainer.h"
+#include "core/distributed/sums.h"
 
 namespace netcl {
 
@@ -73,7 +73,7 @@ class ModelReplica {
   Replicas& all_;
   const size_t index_;
   std::shared_ptr<Queue> queue_;
-  std::unique_ptr<GroupSum> sums_;  // inside of a step, where the model has some
+  std::unique_ptr<GroupSum> sums_;  // inside of a step, and of statistics; null if there are none
   std::unique_ptr<Replica> replica_;
   int64_t max_rows_ = 0, steps_ = 0;
   double samples_since_merge_ = 0;
@@ -125,6 +125,7 @@ class Replicas {
 
   void check(const Batch& batch, bool labels) const;
   void check_classes(const Batch& batch) const;
+  bool sums_inside() const { return group_ != nullptr && graphs_.largest_all_reduce() > 0; }
   void merge_statistics();
 
   Runtime& runtime_;
