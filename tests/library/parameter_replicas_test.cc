@@ -56,8 +56,9 @@ TEST_F(ParameterReplicasTest, ShardsGiveTheWholeBatch) {
   for (const Optimizer& optimizer : {momentum(), clipped}) {
     const Run whole = train(1, "even", optimizer);
     EXPECT_LT(whole.losses.back(), 0.7 * whole.losses.front());
-    for (const auto& [n, shard] :
-         {std::pair<size_t, const char*>{2, "even"}, {3, "even"}, {3, "7,2,1"}, {3, "8,0,2"}}) {
+    const std::pair<size_t, const char*> cases[] = {
+        {2, "even"}, {3, "even"}, {3, "7,2,1"}, {3, "8,0,2"}};
+    for (const auto& [n, shard] : cases) {
       SCOPED_TRACE(shard);
       const Run parts = train(n, shard, optimizer);
       EXPECT_NEAR(parts.losses[0], whole.losses[0], 1e-6);
