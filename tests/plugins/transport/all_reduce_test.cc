@@ -109,8 +109,8 @@ class AllReduce : public ::testing::TestWithParam<std::tuple<uint32_t, bool>> {}
 TEST_P(AllReduce, EqualsTheRankOrderOracleBitForBit) {
   const auto [n_ranks, zero_copy] = GetParam();
   TestDevice device;
-  on_ranks(device, n_ranks, {kChunk, zero_copy}, 60'000, [zc = zero_copy](Rank& rank) {
-    EXPECT_EQ(rank.group().zero_copy(), zc);
+  on_ranks(device, n_ranks, staged(kChunk, zero_copy), 60'000, [zc = zero_copy](Rank& rank) {
+    EXPECT_EQ(rank.group().way() == host_transport::Way::kZeroCopy, zc);
     netcl_bucket small = rank.bucket(32 * 1024);
     netcl_bucket large = rank.bucket(1 << 20);
     uint32_t seed = 1;
@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, AllReduce,
 TEST(AllReduceLarge, EqualsTheOracleWithDefaultChunks) {
   TestDevice device;
   for (const bool zero_copy : {true, false}) {
-    on_ranks(device, 3, {0, zero_copy}, 60'000, [](Rank& rank) {
+    on_ranks(device, 3, staged(0, zero_copy), 60'000, [](Rank& rank) {
       netcl_bucket bucket = rank.bucket(1'000'003 * 4);
       check_case(rank, bucket, {NETCL_F32, NETCL_SUM, 1'000'003, 0}, 7);
       check_case(rank, bucket, {NETCL_I32, NETCL_MAX, 999'999, 3}, 8);
@@ -150,7 +150,7 @@ TEST(AllReduceLarge, EqualsTheOracleWithDefaultChunks) {
 TEST(AllReduceRepeated, HundredInARowWithoutWaitingBetween) {
   TestDevice device;
   for (const bool zero_copy : {true, false}) {
-    on_ranks(device, 3, {kChunk, zero_copy}, 60'000, [](Rank& rank) {
+    on_ranks(device, 3, staged(kChunk, zero_copy), 60'000, [](Rank& rank) {
       netcl_bucket small = rank.bucket(1024);
       netcl_bucket large = rank.bucket(128 * 1024);
       // The sum over the ranks of rank+1 is 6; each round multiplies by the number of ranks.

@@ -31,7 +31,7 @@ bool contains(const std::string& text, const std::string& part) {
 void expect_mismatch(const std::function<netcl_coll(Rank&, const netcl_bucket&)>& make,
                      const std::string& side0, const std::string& side2) {
   TestDevice device;
-  on_ranks(device, 3, {4096, true}, kMinuteMs, [&](Rank& rank) {
+  on_ranks(device, 3, staged(4096, true), kMinuteMs, [&](Rank& rank) {
     const netcl_bucket bucket = rank.bucket(128 * 1024);
     const std::vector<char> zero(bucket.bytes);
     cl_event written = rank.write(bucket, 0, zero.data(), zero.size());
@@ -93,7 +93,7 @@ TEST(Arguments, AreRefusedBeforeAnythingIsPosted) {
     EXPECT_EQ(code(Rank::all_reduce(b, 0, 251, NETCL_F32, NETCL_SUM)), arg);
     EXPECT_EQ(code(Rank::all_reduce(b, 2, 1, NETCL_F32, NETCL_SUM)), arg);
     EXPECT_EQ(code(Rank::all_reduce(b, 4, ~uint64_t{0} / 4, NETCL_F32, NETCL_SUM)), arg);
-    EXPECT_EQ(code(Rank::all_reduce(b, 0, 1, NETCL_F16, NETCL_SUM)), arg);
+    EXPECT_EQ(code(Rank::all_reduce(b, 0, 1, NETCL_BOOL, NETCL_SUM)), arg);
     EXPECT_EQ(code(Rank::all_reduce(b, 0, 1, NETCL_F32, 9)), arg);
     EXPECT_EQ(code(Rank::all_reduce(b, 0, 1, 99, NETCL_SUM)), arg);
     EXPECT_EQ(status_of([&] { rank.wait(1); }).code, arg);
@@ -179,7 +179,7 @@ TEST(HostAbort, TheSegmentsReasonReachesEveryWaiter) {
 TEST(Broadcast, EveryRootReachesEveryRank) {
   TestDevice device;
   for (const bool zero_copy : {true, false}) {
-    on_ranks(device, 3, {4096, zero_copy}, kMinuteMs, [](Rank& rank) {
+    on_ranks(device, 3, staged(4096, zero_copy), kMinuteMs, [](Rank& rank) {
       for (const uint64_t bytes : {1000u, 200'000u}) {
         const netcl_bucket b = rank.bucket(bytes);
         for (uint32_t root = 0; root < 3; ++root) {
@@ -220,7 +220,7 @@ TEST(Bits, DoNotDependOnChunksOrWays) {
   std::vector<uint32_t> first;
   for (const uint64_t chunk : {64u, 1000u, 4096u, 1u << 20}) {
     for (const bool zero_copy : {true, false}) {
-      on_ranks(device, 4, {chunk, zero_copy}, kMinuteMs, [&](Rank& rank) {
+      on_ranks(device, 4, staged(chunk, zero_copy), kMinuteMs, [&](Rank& rank) {
         const uint64_t count = 30'011;
         const netcl_bucket b = rank.bucket(count * 4);
         std::vector<float> mine(count);

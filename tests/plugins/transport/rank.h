@@ -22,6 +22,14 @@ struct Status : std::exception {
   std::string text;
 };
 
+// Options with one way to stage.
+inline host_transport::Options staged(uint64_t chunk_bytes, bool zero_copy) {
+  host_transport::Options o;
+  o.chunk_bytes = chunk_bytes;
+  o.way = zero_copy ? host_transport::Way::kZeroCopy : host_transport::Way::kRegistered;
+  return o;
+}
+
 class Rank {
  public:
   Rank(TestDevice& device, std::shared_ptr<Segment> segment, uint32_t rank,
