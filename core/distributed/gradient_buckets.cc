@@ -42,21 +42,24 @@ GradientBuckets::GradientBuckets(QueueGroup* group, std::vector<std::shared_ptr<
   }
 }
 
-template <typename Post>
-void GradientBuckets::run(int64_t offset, int64_t count, std::string_view name, Post&& post) {
+void GradientBuckets::run(int64_t offset, int64_t count, std::string_view name, const Post& post) {
   if (group_ == nullptr) return;
   std::vector<cl::Event> ready(size());
-  std::vector<Ticket> tickets;
-  for (uint32_t r = 0; r < size(); ++r) {
+  for (size_t r = 0; r < size(); ++r) {
     with_cl_errors("marking the queue", [&] {
       queues_[r]->cl().enqueueMarkerWithWaitList(nullptr, &ready[r]);
       queues_[r]->cl().flush();
     });
   }
+  std::vector<Ticket> tickets;
   for (uint32_t r = 0; r < size(); ++r) {
-    tickets.push_back(post(group_->communicator(r),
-                           Span{*buckets_[r], static_cast<uint64_t>(offset),
-                                static_cast<uint64_t>(count), DType::kF32, ready[r](), name}));
+    const Span span{*buckets_[r],
+                    static_cast<uint64_t>(offset),
+                    static_cast<uint64_t>(count),
+                    DType::kF32,
+                    ready[r](),
+                    name};
+    tickets.push_back(post(group_->communicator(r), span));
   }
   for (uint32_t r = 0; r < size(); ++r) group_->communicator(r).wait(tickets[r]);
 }

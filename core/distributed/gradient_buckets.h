@@ -6,6 +6,7 @@
 #define NETCL_CORE_DISTRIBUTED_GRADIENT_BUCKETS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -50,8 +51,8 @@ class GradientBuckets {
   void broadcast(int64_t offset, int64_t count, uint32_t root, std::string_view name);
 
  private:
-  template <typename Post>
-  void run(int64_t offset, int64_t count, std::string_view name, Post&& post);
+  using Post = std::function<Ticket(Communicator&, const Span&)>;
+  void run(int64_t offset, int64_t count, std::string_view name, const Post& post);
 
   QueueGroup* group_;
   std::vector<std::shared_ptr<Queue>> queues_;

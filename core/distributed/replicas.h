@@ -66,6 +66,8 @@ class ModelReplica {
 
  private:
   friend class Replicas;
+  friend void sync_grads(Replicas& replicas);
+
   ModelReplica(Replicas& all, size_t index, std::shared_ptr<Queue> queue);
   void make_room(int64_t rows);
   void forward_backward_of(const Shard& shard);

@@ -75,8 +75,9 @@ TEST_F(ParameterReplicasTest, TrainsAsAModelDoes) {
     std::vector<float> arena(static_cast<size_t>(model.graphs().parameters.num_floats()), 0.0f);
     const std::vector<std::string> slots = {"layers.0.weight", "layers.0.bias", "layers.2.weight",
                                             "layers.2.bias"};
+    const ParameterList first = mlp();
     for (size_t i = 0; i < slots.size(); ++i) {
-      const std::vector<float>& from = mlp().all()[i].values;
+      const std::vector<float>& from = first.all()[i].values;
       std::copy(from.begin(), from.end(),
                 arena.begin() + model.graphs().parameters.find(slots[i]).offset);
     }

@@ -52,8 +52,9 @@ class ReplicasTest : public LibraryTest {
       options.shard = c.shard;
       const Run parts = train(m, c.replicas, optimizer, options);
       EXPECT_NEAR(parts.losses[0], whole.losses[0], 1e-6);
-      // Sums of 32 rows of order one; after 20 steps in another order of additions.
-      EXPECT_LT(largest_difference(parts.first_gradients, whole.first_gradients), 2e-5);
+      // Sums of 32 rows, not divided: their mean is within 1e-6.
+      EXPECT_LT(largest_difference(parts.first_gradients, whole.first_gradients), 32e-6);
+      // Twenty steps in another order of additions.
       EXPECT_LT(largest_difference(parts.parameters, whole.parameters), 1e-5);
       for (size_t i = 0; i < whole.losses.size(); ++i)
         EXPECT_NEAR(parts.losses[i], whole.losses[i], 1e-5) << "step " << i;
