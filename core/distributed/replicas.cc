@@ -71,7 +71,7 @@ void ModelReplica::zero_grad() { gradients_.clear(); }
 
 void ModelReplica::forward_backward(const Shard& shard) {
   NETCL_CHECK(
-      sums_ == nullptr, ErrorCode::kUsage,
+      !all_.sums_inside(), ErrorCode::kUsage,
       "this model adds sums up over the replicas in the middle of a step, so no replica can "
       "go ahead alone; call Replicas::forward_backward with a shard for each");
   forward_backward_of(shard);

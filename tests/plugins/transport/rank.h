@@ -32,13 +32,16 @@ inline host_transport::Options staged(uint64_t chunk_bytes, bool zero_copy) {
 
 class Rank {
  public:
+  // A test of late ranks shortens the collectives' patience only, not that of set-up.
+  static constexpr uint64_t kSetUpNs = 60'000'000'000u;
+
   Rank(TestDevice& device, std::shared_ptr<Segment> segment, uint32_t rank,
        const host_transport::Options& options, uint64_t timeout_ms = 60'000)
       : rank_(rank),
         n_ranks_(segment->n_ranks()),
         device_(device),
         host_(make_fake_host()),
-        boot_(std::move(segment), rank, timeout_ms * 1'000'000),
+        boot_(std::move(segment), rank, kSetUpNs),
         plugin_(&host_, options) {
     const auto* table = plugin_.query(NETCL_TRANSPORT_INTERFACE);
     api_ = static_cast<const netcl_transport_api*>(table);
@@ -151,7 +154,8 @@ class Rank {
 
 // Runs `body(rank)` on a thread for each rank. The first exception is thrown again, after all
 // ended.
-inline void on_ranks(TestDevice& device, uint32_t n_ranks, const host_transport::Options& options,
+inline void on_ranks(TestDevice& device, uint32_t n_ranks,
+                     const std::function<host_transport::Options(uint32_t)>& options_of_rank,
                      uint64_t timeout_ms, const std::function<void(Rank&)>& body) {
   const auto segment = Segment::create(n_ranks);
   std::vector<std::thread> threads;
@@ -159,7 +163,7 @@ inline void on_ranks(TestDevice& device, uint32_t n_ranks, const host_transport:
   for (uint32_t r = 0; r < n_ranks; ++r) {
     threads.emplace_back([&, r] {
       try {
-        Rank rank(device, segment, r, options, timeout_ms);
+        Rank rank(device, segment, r, options_of_rank(r), timeout_ms);
         body(rank);
       } catch (...) {
         errors[r] = std::current_exception();
@@ -171,6 +175,12 @@ inline void on_ranks(TestDevice& device, uint32_t n_ranks, const host_transport:
   for (const std::exception_ptr& e : errors) {
     if (e) std::rethrow_exception(e);
   }
+}
+
+inline void on_ranks(TestDevice& device, uint32_t n_ranks, const host_transport::Options& options,
+                     uint64_t timeout_ms, const std::function<void(Rank&)>& body) {
+  on_ranks(
+      device, n_ranks, [&](uint32_t) { return options; }, timeout_ms, body);
 }
 
 }  // namespace netcl::testing
