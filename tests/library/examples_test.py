@@ -44,7 +44,7 @@ class Examples(unittest.TestCase):
 
     def test_ten_lines(self):
         for devices in ("cpu:0", "cpu:0/2"):
-            self.assertGreaterEqual(self.accuracy(self.run_program("ten_lines", DIGITS, devices)), 0.94)
+            self.assertGreaterEqual(self.accuracy(self.run_program("ten_lines", DIGITS, devices)), 0.92)
 
     def test_tutorial(self):
         runs = [self.run_program("tutorial", DIGITS, devices, "5") for devices in ("cpu:0", "cpu:0/2")]
@@ -52,7 +52,7 @@ class Examples(unittest.TestCase):
         self.assertIn("2 replicas of 4810 parameters", runs[1])
         for text in runs:
             self.assertIn("found cpu:0", text)
-            self.assertGreaterEqual(self.accuracy(text), 0.94)
+            self.assertGreaterEqual(self.accuracy(text), 0.92)
         # The same training: the same first losses, before rounding has been multiplied by Adam.
         one, two = [self.losses(text) for text in runs]
         self.assertAlmostEqual(one[0], two[0], delta=2e-3)

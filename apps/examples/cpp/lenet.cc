@@ -1,6 +1,6 @@
 // A LeNet written from ops, trained on several devices: its parameters are a list, its forward part
-// is a function on a tape, and gradients come from the tape. For 8x8 digits the second convolution
-// is 3x3; for MNIST the network is LeNet-5's, with ReLU and max pooling.
+// is a function on a tape, and gradients come from the tape. For 8x8 digits the convolutions are
+// 3x3; for MNIST the network is LeNet-5's, with ReLU and max pooling.
 // Source: LeCun, Bottou, Bengio, Haffner, "Gradient-based learning applied to document
 // recognition", Proc. IEEE 86 (1998).
 //
@@ -31,15 +31,15 @@ using Ints = std::vector<int64_t>;
 
 // What depends on the images' size.
 struct Sizes {
-  int64_t side;     // of an image
-  int64_t kernel;   // of both convolutions
-  int64_t padding;  // of the first
-  int64_t flat;     // features behind the second pooling
+  int64_t side;                // of an image
+  int64_t kernel;              // of both convolutions
+  int64_t padding1, padding2;  // of each
+  int64_t flat;                // features behind the second pooling
 
   static Sizes of(int64_t side) {
-    // 8 -> conv 3, padding 1 -> 8 -> pool -> 4 -> conv 3 -> 2 -> pool -> 1
+    // 8 -> conv 3, padding 1 -> 8 -> pool -> 4 -> conv 3, padding 1 -> 4 -> pool -> 2
     // 28 -> conv 5, padding 2 -> 28 -> pool -> 14 -> conv 5 -> 10 -> pool -> 5
-    return side == 8 ? Sizes{8, 3, 1, 16} : Sizes{28, 5, 2, 16 * 25};
+    return side == 8 ? Sizes{8, 3, 1, 1, 16 * 4} : Sizes{28, 5, 2, 0, 16 * 25};
   }
 };
 
@@ -69,8 +69,8 @@ ValueId full(Tape& tape, ValueId x, ValueId weight, ValueId bias) {
 
 ValueId logits(Tape& tape, const Params& p, ValueId images, const Sizes& s) {
   const int64_t rows = tape.desc(images).shape[0];
-  ValueId x = convolve(tape, images, p[0], p[1], s.padding);
-  x = convolve(tape, x, p[2], p[3], 0);
+  ValueId x = convolve(tape, images, p[0], p[1], s.padding1);
+  x = convolve(tape, x, p[2], p[3], s.padding2);
   x = tape.call("reshape", {x}, {{"shape", Shape{rows, s.flat}}});
   x = tape.call("relu", {full(tape, x, p[4], p[5])});
   x = tape.call("relu", {full(tape, x, p[6], p[7])});
@@ -124,7 +124,7 @@ int run(const std::string& path, const std::string& devices, int epochs) {
   options.sample = Shape{1, data.side, data.side};
   auto replicas = netcl::prepare_replicas(runtime, lenet_parameters(sizes),
                                           netcl::DeviceManager(runtime).queues(devices),
-                                          netcl::AdamW{.lr = 3e-3}, options);
+                                          netcl::AdamW{.lr = 5e-3}, options);
   std::printf("LeNet for %lldx%lld images on %zu replicas\n", static_cast<long long>(data.side),
               static_cast<long long>(data.side), replicas.size());
   for (int epoch = 0; epoch < epochs; ++epoch) {
