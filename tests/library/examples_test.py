@@ -59,9 +59,9 @@ class Examples(unittest.TestCase):
         self.assertLess(one[-1], 0.3 * one[0])
 
     def test_lenet(self):
-        runs = [self.run_program("lenet", DIGITS, devices, "5") for devices in ("cpu:0", "cpu:0/2")]
+        runs = [self.run_program("lenet", DIGITS, devices, "15") for devices in ("cpu:0", "cpu:0/2")]
         for text in runs:
-            self.assertGreaterEqual(self.accuracy(text), 0.93)
+            self.assertGreaterEqual(self.accuracy(text), 0.9)
         one, two = [self.losses(text) for text in runs]
         self.assertAlmostEqual(one[0], two[0], delta=5e-3)
 

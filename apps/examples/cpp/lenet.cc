@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    return run(argv[1], argc > 2 ? argv[2] : "all", argc > 3 ? std::atoi(argv[3]) : 10);
+    return run(argv[1], argc > 2 ? argv[2] : "all", argc > 3 ? std::atoi(argv[3]) : 15);
   } catch (const netcl::Error& e) {
     std::fprintf(stderr, "lenet: %s\n", e.what());
     return netcl::exit_code(e.code());
