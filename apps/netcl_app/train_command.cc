@@ -14,10 +14,10 @@
 #include "apps/netcl_app/progress.h"
 #include "apps/netcl_app/run_dir.h"
 #include "apps/netcl_app/supervisor.h"
-#include "apps/netcl_app/transport_choice.h"
 #include "core/base/text.h"
 #include "core/distributed/shard_plan.h"
 #include "core/runtime/layer_set.h"
+#include "core/runtime/transport.h"
 
 namespace netcl::app {
 namespace fs = std::filesystem;
