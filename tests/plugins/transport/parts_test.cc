@@ -7,8 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "plugins/transport/host/bucket.h"
+#include "plugins/transport/host/cl_handles.h"
 #include "plugins/transport/host/reduce.h"
+#include "plugins/transport/host/staging_probe.h"
 #include "tests/plugins/transport/fake_host.h"
 
 namespace netcl::host_transport {
@@ -49,14 +50,14 @@ TEST(Reduce, EveryNanIsTheQuietOne) {
 
 TEST(Reduce, KnowsWhatItCan) {
   EXPECT_TRUE(can_reduce(NETCL_F32, NETCL_PROD));
-  EXPECT_FALSE(can_reduce(NETCL_BF16, NETCL_SUM));
+  EXPECT_FALSE(can_reduce(NETCL_BOOL, NETCL_SUM));
   EXPECT_FALSE(can_reduce(NETCL_F32, 0));
-  EXPECT_FALSE(can_reduce(NETCL_F32, 5));
+  EXPECT_FALSE(can_reduce(NETCL_F32, 6));
 }
 
 TEST(Probe, FindsABufferThatIsACopy) {
   testing::TestDevice device;
-  ClHandles cl{device.context, device.device, nullptr};
+  ClHandles cl{device.context, device.device, nullptr, nullptr};
   cl_int code = CL_SUCCESS;
   cl.queue = clCreateCommandQueue(cl.context, cl.device, 0, &code);
   check_cl(code, "clCreateCommandQueue");

@@ -66,7 +66,7 @@ struct Worker {
     Ticket ticket;
     try {
       ticket =
-          communicator->all_reduce(bucket, 0, kCount, DType::kI32, ReduceOp::kSum, ready, name);
+          communicator->all_reduce({bucket, 0, kCount, DType::kI32, ready, name}, ReduceOp::kSum);
       clReleaseEvent(ready);
     } catch (...) {
       clFinish(queue);
@@ -201,13 +201,13 @@ TEST(Communicator, ErrorsNameTheAreaThatMustAct) {
       worker.sum(b, 3, "first");
       // Beyond the bucket: the caller broke the transport's contract.
       EXPECT_EQ(code_of([&] {
-                  c.all_reduce(b, kCount, 1, DType::kF32, ReduceOp::kSum, nullptr, "beyond");
+                  c.all_reduce({b, kCount, 1, DType::kF32, nullptr, "beyond"}, ReduceOp::kSum);
                 }),
                 ErrorCode::kPlugin);
-      c.wait(c.broadcast(b, 5, 100, DType::kF32, 1, nullptr, "parameters"));
+      c.wait(c.broadcast({b, 5, 100, DType::kF32, nullptr, "parameters"}, 1));
       c.barrier("before the mismatch");
       EXPECT_EQ(code_of([&] {
-                  c.wait(c.all_reduce(b, 0, 10 + r, DType::kF32, ReduceOp::kSum, nullptr, "bad"));
+                  c.wait(c.all_reduce({b, 0, 10 + r, DType::kF32, nullptr, "bad"}, ReduceOp::kSum));
                 }),
                 ErrorCode::kTraining);
     });

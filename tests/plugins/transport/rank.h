@@ -22,6 +22,14 @@ struct Status : std::exception {
   std::string text;
 };
 
+// Options with one way to stage.
+inline host_transport::Options staged(uint64_t chunk_bytes, bool zero_copy) {
+  host_transport::Options o;
+  o.chunk_bytes = chunk_bytes;
+  o.way = zero_copy ? host_transport::Way::kZeroCopy : host_transport::Way::kRegistered;
+  return o;
+}
+
 class Rank {
  public:
   Rank(TestDevice& device, std::shared_ptr<Segment> segment, uint32_t rank,
@@ -143,7 +151,8 @@ class Rank {
 
 // Runs `body(rank)` on a thread for each rank. The first exception is thrown again, after all
 // ended.
-inline void on_ranks(TestDevice& device, uint32_t n_ranks, const host_transport::Options& options,
+inline void on_ranks(TestDevice& device, uint32_t n_ranks,
+                     const std::function<host_transport::Options(uint32_t)>& options_of_rank,
                      uint64_t timeout_ms, const std::function<void(Rank&)>& body) {
   const auto segment = Segment::create(n_ranks);
   std::vector<std::thread> threads;
@@ -151,7 +160,7 @@ inline void on_ranks(TestDevice& device, uint32_t n_ranks, const host_transport:
   for (uint32_t r = 0; r < n_ranks; ++r) {
     threads.emplace_back([&, r] {
       try {
-        Rank rank(device, segment, r, options, timeout_ms);
+        Rank rank(device, segment, r, options_of_rank(r), timeout_ms);
         body(rank);
       } catch (...) {
         errors[r] = std::current_exception();
@@ -163,6 +172,12 @@ inline void on_ranks(TestDevice& device, uint32_t n_ranks, const host_transport:
   for (const std::exception_ptr& e : errors) {
     if (e) std::rethrow_exception(e);
   }
+}
+
+inline void on_ranks(TestDevice& device, uint32_t n_ranks, const host_transport::Options& options,
+                     uint64_t timeout_ms, const std::function<void(Rank&)>& body) {
+  on_ranks(
+      device, n_ranks, [&](uint32_t) { return options; }, timeout_ms, body);
 }
 
 }  // namespace netcl::testing
