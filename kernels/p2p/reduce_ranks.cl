@@ -43,6 +43,12 @@
 
 #define BUCKET(r) __global const TYPE(DTYPE)*x##r,
 
+// As bits, because a conversion may choose another NaN.
+#define QUIET_NAN_OF(T) NETCL_JOIN(netcl_put_nan_, T)
+#define netcl_put_nan_f32(p, i) ((__global uint*)(p))[i] = 0x7fc00000u
+#define netcl_put_nan_f16(p, i) ((__global ushort*)(p))[i] = 0x7e00
+#define netcl_put_nan_bf16(p, i) ((__global ushort*)(p))[i] = 0x7fc0
+
 static inline VALUE netcl_join_values(const VALUE a, const VALUE b) {
 #if OP == MAX
   return b > a || b != b ? b : a;
@@ -88,10 +94,11 @@ static inline VALUE netcl_join_values(const VALUE a, const VALUE b) {
 #define TERMS_7 TERMS_6 TERM(6)
 #define BUCKETS_8 BUCKETS_7 BUCKET(7)
 #define TERMS_8 TERMS_7 TERM(7)
-#define BUCKETS(n) NETCL_JOIN(BUCKETS_, n)
-#define TERMS(n) NETCL_JOIN(TERMS_, n)
+// Not NETCL_JOIN, which the lists use themselves.
+#define LIST_(name, n) name##n
+#define LIST(name, n) LIST_(name, n)
 
-__kernel void reduce_ranks_p2p_part(BUCKETS(RANKS) __global TYPE(DTYPE) * out,
+__kernel void reduce_ranks_p2p_part(LIST(BUCKETS_, RANKS) __global TYPE(DTYPE) * out,
                                     const ulong first, const ulong n, const float8 weights,
                                     const float total) {
   const ulong i = get_global_id(0);
@@ -99,7 +106,7 @@ __kernel void reduce_ranks_p2p_part(BUCKETS(RANKS) __global TYPE(DTYPE) * out,
   const ulong at = first + i;
   VALUE value = 0;
   int any = 0;
-  TERMS(RANKS)
+  LIST(TERMS_, RANKS)
 #if OP == MEAN
 #if IS_FLOAT
   value = value / total;
@@ -108,7 +115,10 @@ __kernel void reduce_ranks_p2p_part(BUCKETS(RANKS) __global TYPE(DTYPE) * out,
 #endif
 #endif
 #if IS_FLOAT
-  if (value != value) value = as_float(0x7fc00000);
+  if (value != value) {
+    QUIET_NAN_OF(DTYPE)(out, at);
+    return;
+  }
 #endif
   STORE(DTYPE)(out, at, value);
 }
