@@ -117,6 +117,22 @@ struct Case {
   }
 };
 
+// Every combination of kind, type and reduction, with its number.
+inline std::vector<Case> combinations() {
+  std::vector<Case> out;
+  for (const uint32_t dtype : {NETCL_F32, NETCL_F16, NETCL_BF16, NETCL_I32, NETCL_I64, NETCL_U8}) {
+    for (const uint32_t kind : {NETCL_ALL_REDUCE, NETCL_REDUCE_SCATTER}) {
+      for (const uint32_t op : {NETCL_SUM, NETCL_MAX, NETCL_MIN, NETCL_PROD, NETCL_MEAN}) {
+        out.push_back({kind, dtype, op});
+      }
+    }
+    for (const uint32_t kind : {NETCL_BROADCAST, NETCL_ALL_GATHER, NETCL_SCATTER, NETCL_GATHER}) {
+      out.push_back({kind, dtype, 0});
+    }
+  }
+  return out;
+}
+
 // Computes each case's result once for all ranks.
 class Expected {
  public:

@@ -32,22 +32,6 @@ Options options_of(Mode mode, uint32_t rank, uint64_t chunk_bytes) {
   return o;
 }
 
-// Every combination of kind, type and reduction, with its number.
-std::vector<Case> combinations() {
-  std::vector<Case> out;
-  for (const uint32_t dtype : {NETCL_F32, NETCL_F16, NETCL_BF16, NETCL_I32, NETCL_I64, NETCL_U8}) {
-    for (const uint32_t kind : {NETCL_ALL_REDUCE, NETCL_REDUCE_SCATTER}) {
-      for (const uint32_t op : {NETCL_SUM, NETCL_MAX, NETCL_MIN, NETCL_PROD, NETCL_MEAN}) {
-        out.push_back({kind, dtype, op});
-      }
-    }
-    for (const uint32_t kind : {NETCL_BROADCAST, NETCL_ALL_GATHER, NETCL_SCATTER, NETCL_GATHER}) {
-      out.push_back({kind, dtype, 0});
-    }
-  }
-  return out;
-}
-
 class Matrix : public ::testing::TestWithParam<std::tuple<uint32_t, Mode>> {};
 
 TEST_P(Matrix, EqualsTheRankOrderOracleBitForBit) {
