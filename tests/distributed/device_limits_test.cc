@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/base/json_doc.h"
+#include <nlohmann/json.hpp>
+
 #include "tests/nn/fake_layers.h"
 
 namespace netcl {
