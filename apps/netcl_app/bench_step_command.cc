@@ -16,9 +16,9 @@
 #include "apps/netcl_app/probe.h"
 #include "apps/netcl_app/supervisor.h"
 #include "apps/netcl_app/trace_file.h"
-#include "apps/netcl_app/transport_choice.h"
 #include "core/distributed/shard_plan.h"
 #include "core/runtime/layer_set.h"
+#include "core/runtime/transport.h"
 
 namespace netcl::app {
 

@@ -114,7 +114,9 @@ class Communicator {
   // Errors: kTraining naming ranks and collective.
   void wait(Ticket ticket);
   // Returns when every rank has called it.
-  void barrier(std::string_view name);
+  void barrier(std::string_view name) { wait(start_barrier(name)); }
+  // The same in two parts: wait() returns when every rank has started it.
+  Ticket start_barrier(std::string_view name);
 
   // From now on; null: nobody. With an observer wait() waits for each earlier collective in turn,
   // which changes no result, since they complete in order. It outlives the Communicator.
