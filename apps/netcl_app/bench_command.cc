@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "apps/netcl_app/bench_async.h"
+#include "apps/netcl_app/bench_commands.h"
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/options.h"
 #include "core/distributed/selectors.h"
@@ -115,6 +116,8 @@ int run_async(const AsyncOptions& options) {
 void add_bench_command(CLI::App& app, Run& run) {
   CLI::App* bench = app.add_subcommand("bench", "Measure devices; every result is checked");
   bench->require_subcommand(1);
+  add_bench_allreduce(*bench, run);
+  add_bench_step(*bench, run);
   auto options = std::make_shared<AsyncOptions>();
   CLI::App* command = bench->add_subcommand("async",
                                             "Increments with and without waits, a product, a read "

@@ -30,14 +30,16 @@ struct Phases {
 };
 
 struct Job {
-  std::string mode = "train";  // or "eval"
+  std::string mode = "train";  // or "eval", "bench_allreduce"
   Json config;                 // resolved
   std::string config_name;     // for messages
   uint32_t rank = 0, n_ranks = 1;
   int64_t parent = 0;  // pid of the supervisor
   DeviceInfo device;
   int share_index = 0, share_count = 1;
-  std::string label;  // of the device, "cpu:0#1"
+  std::string label;                // of the device, "cpu:0#1"
+  std::vector<std::string> labels;  // of all ranks' devices
+  std::vector<DeviceInfo> devices;  // of all ranks
   PluginOptions plugins;
   std::map<std::string, KernelPin> pins;
   std::string transport;
@@ -47,6 +49,8 @@ struct Job {
   std::string checkpoints;            // directory; "" writes none
   std::string resume;                 // checkpoint file to start from, or ""
   int64_t max_steps = 0;
+  int64_t trace_after = 0, trace_steps = 0;  // records the steps after; 0 steps: nothing
+  Json bench;                                // what a benchmark's mode wants to know
   bool has_test = false;
   // Longest wait for a peer. Far beyond a stall: the supervisor, which sees every rank, names the
   // one that stalls; this ends a group whose ranks all wait for each other.

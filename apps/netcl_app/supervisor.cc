@@ -81,7 +81,24 @@ Supervisor::~Supervisor() {
   ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
+// PoCL makes as many threads as the machine has cores, whatever the affinity: cap them, so that
+// workers share a CPU device, and each GPU keeps a core for the thread that feeds it.
+std::vector<std::string> Supervisor::core_limits(const WorkerPlace& place) const {
+  const auto gpus = std::count_if(places_.begin(), places_.end(), [](const WorkerPlace& other) {
+    return other.device.type == "gpu";
+  });
+  if (place.device.type != "cpu" || (place.share_count < 2 && gpus == 0)) return {};
+  const int64_t cores =
+      (place.device.compute_units - gpus) / std::max<int64_t>(1, place.share_count);
+  const std::string count = std::to_string(std::max<int64_t>(1, cores));
+  return {"POCL_MAX_PTHREAD_COUNT=" + count, "POCL_CPU_MAX_CU_COUNT=" + count};
+}
+
 void Supervisor::start() {
+  for (const WorkerPlace& place : places_) {
+    job_.labels.push_back(place.label());
+    job_.devices.push_back(place.device);
+  }
   for (uint32_t r = 0; r < places_.size(); ++r) {
     const WorkerPlace& place = places_[r];
     Job job = job_;
@@ -98,12 +115,7 @@ void Supervisor::start() {
     SpawnOptions options;
     options.argv = {std::filesystem::canonical("/proc/self/exe").string(), "worker"};
     std::vector<std::string> changes = only_driver(place.device.icd);
-    if (place.share_count > 1 && place.device.type == "cpu") {
-      // PoCL makes as many threads as the machine has cores, whatever the affinity: cap them.
-      const auto cores = std::max<int64_t>(1, place.device.compute_units / place.share_count);
-      changes.push_back("POCL_MAX_PTHREAD_COUNT=" + std::to_string(cores));
-      changes.push_back("POCL_CPU_MAX_CU_COUNT=" + std::to_string(cores));
-    }
+    for (const std::string& limit : core_limits(place)) changes.push_back(limit);
     options.environment = environment::with_changes(changes);
     options.status_fd = WorkerFds::kStatus;
     options.descriptors = {{segment_->fd(), WorkerFds::kSegment},

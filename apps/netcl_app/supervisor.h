@@ -48,6 +48,7 @@ class Supervisor {
 
  private:
   struct Rank;
+  std::vector<std::string> core_limits(const WorkerPlace& place) const;
   void start();
   void read_messages(Rank& rank);
   void handle_exit(Rank& rank);

@@ -5,6 +5,7 @@
 
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/commands.h"
+#include "apps/netcl_app/data_checks.h"
 #include "apps/netcl_app/formats/load.h"
 #include "apps/netcl_app/init_from.h"
 #include "apps/netcl_app/metric_values.h"
@@ -14,11 +15,12 @@
 #include "apps/netcl_app/progress.h"
 #include "apps/netcl_app/run_dir.h"
 #include "apps/netcl_app/supervisor.h"
-#include "apps/netcl_app/transport_choice.h"
+#include "apps/netcl_app/trace_file.h"
 #include "apps/netcl_app/update_choice.h"
 #include "core/base/text.h"
 #include "core/distributed/shard_plan.h"
 #include "core/runtime/layer_set.h"
+#include "core/runtime/transport.h"
 
 namespace netcl::app {
 namespace fs = std::filesystem;
@@ -34,6 +36,8 @@ struct TrainOptions : CommonOptions {
   int64_t epochs = 0, max_steps = 0, seed = -1;
   int64_t bucket_bytes = 0;
   double stall_timeout = 0;
+  std::string trace;
+  int64_t trace_steps = 20;
   bool dry_run = false, reproducible = false;
 
   std::vector<std::string> overrides() const {
@@ -63,15 +67,7 @@ void check_model(const TrainConfig& config, const LoadedData& data, size_t n_wor
       step_spec_of(config, optimizer_of(config), DataShape::of(data.train)), layers);
   check_reproducible(config, graphs, n_workers);
   if (!config.init_from.path.empty()) check_initial(graphs, config.init_from);
-  const int64_t ignored = config.loss.spec.ignore_index;
-  check_labels(data.train, graphs.num_outputs, data.train_source, ignored);
-  check_tokens(data.train, graphs.vocabulary, data.train_source);
-  const LossSpec& loss = config.loss.spec;
-  check_targets(data.train, loss.type, loss.log_target, data.train_source);
-  if (!data.test) return;
-  check_targets(*data.test, loss.type, loss.log_target, data.test_source);
-  check_labels(*data.test, graphs.num_outputs, data.test_source, ignored);
-  check_tokens(*data.test, graphs.vocabulary, data.test_source);
+  check_data(config, data, graphs);
 }
 
 // What is asked for is done or refused, never replaced.
@@ -109,6 +105,11 @@ Json environment_of(const Setup& setup, const RunOutcome& outcome) {
               {"transport", setup.transport},
               {"update", setup.update},
               {"workers", Json::array()}};
+  if (setup.places.size() > 1) {  // the shares at the end
+    out["shard_weights"] = Json::array();
+    for (const Json& done : outcome.done)
+      out["shard_weights"].push_back(done.is_object() ? done.at("share") : Json());
+  }
   for (size_t r = 0; r < setup.places.size(); ++r) {
     Json worker = {{"rank", r},
                    {"device", setup.places[r].label()},
@@ -138,12 +139,27 @@ class Recording {
       metrics_ = start[start.contains("test") ? "test" : "train"];
   }
 
-  void message(const Json& message) {
+  void message(uint32_t rank, const Json& message) {
     const std::string type = message.at("type").get<std::string>();
     if (type == "step") progress_.step(message);
     if (type == "note") progress_.line(message.at("text").get<std::string>());
     if (type == "epoch") epoch(message);
+    if (type == "trace") trace_.add(rank, message);
   }
+
+  // Writes what the workers traced, if they did. Errors: kCheckpoint.
+  void write_trace(const std::string& file) {
+    if (file.empty()) return;
+    if (trace_.empty()) return progress_.line("no step was traced: " + file + " is not written");
+    std::vector<std::string> labels;
+    for (const WorkerPlace& place : setup_.places) labels.push_back(place.label());
+    trace_.write(file, labels);
+    trace_summary_ = trace_.summary();
+    trace_summary_["file"] = fs::absolute(file).string();
+    progress_.line(trace_line(trace_summary_));
+  }
+
+  int64_t steps() const { return steps_; }  // of the whole run so far
 
   Json result(const RunOutcome& outcome) const {
     Json out;
@@ -168,12 +184,19 @@ class Recording {
         worker["samples"] = done.at("samples");
         worker["share"] = done.at("share");
         if (seconds > 0) worker["samples_per_second"] = done.at("samples").get<double>() / seconds;
+        if (done.contains("account")) out["account"] = done.at("account");
         stopped = done.at("stopped").get<std::string>();
       }
       out["workers"].push_back(worker);
     }
+    if (out.contains("account")) {
+      for (size_t r = 0; r < setup_.places.size(); ++r)
+        out["workers"][r].update(out["account"]["workers"][r]);
+      out["account"].erase("workers");
+    }
     if (outcome.error)
       stopped = outcome.error->code() == ErrorCode::kInterrupted ? "interrupted" : "failed";
+    if (trace_summary_.is_object()) out["trace"] = trace_summary_;
     out["stopped"] = stopped;
     if (outcome.error) out["error"] = outcome.error->message();
     return out;
@@ -182,12 +205,14 @@ class Recording {
  private:
   void epoch(const Json& message) {
     const auto epoch = message.at("epoch").get<int64_t>();
-    const Json& losses = message.at("step_losses");
+    const Json &losses = message.at("step_losses"), &seconds = message.at("step_seconds");
     const int64_t first =
         message.at("step").get<int64_t>() - static_cast<int64_t>(losses.size()) + 1;
     for (size_t i = 0; i < losses.size(); ++i) {
-      dir_.append_metrics(
-          {{"step", first + static_cast<int64_t>(i)}, {"epoch", epoch + 1}, {"loss", losses[i]}});
+      dir_.append_metrics({{"step", first + static_cast<int64_t>(i)},
+                           {"epoch", epoch + 1},
+                           {"loss", losses[i]},
+                           {"seconds", seconds[i]}});
     }
     Json line = {{"epoch", epoch + 1},
                  {"steps", message.at("step")},
@@ -217,6 +242,8 @@ class Recording {
   int64_t epochs_ = 0, steps_ = 0;
   double samples_ = 0, seconds_ = 0;
   Json train_loss_, metrics_ = Json::object();
+  TraceFile trace_;
+  Json trace_summary_;
 };
 
 Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
@@ -237,6 +264,17 @@ Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
   return job;
 }
 
+void ask_for_trace(Job& job, const TrainOptions& options, const Setup& setup, int64_t first_step) {
+  if (options.trace.empty()) return;
+  const int64_t batch = setup.config.batch_size;
+  int64_t end = setup.config.epochs * ((setup.data.train.epoch_samples() + batch - 1) / batch);
+  if (options.max_steps > 0) end = std::min(end, options.max_steps);
+  const TraceWindow window =
+      trace_window(first_step, std::max(end, first_step), options.trace_steps);
+  job.trace_after = window.after;
+  job.trace_steps = window.steps;
+}
+
 void describe_run(const Setup& setup, Progress& progress) {
   std::vector<std::string> labels;
   for (const WorkerPlace& place : setup.places)
@@ -244,6 +282,30 @@ void describe_run(const Setup& setup, Progress& progress) {
   progress.line(str_cat("training ", setup.config.name, " on ", join(labels, ", "), "; ",
                         setup.data.train.epoch_samples(), " training and ",
                         setup.data.test ? setup.data.test->num_samples() : 0, " test samples"));
+}
+
+// The account of a run on several devices, for people.
+std::string account_text(const Json& result) {
+  if (!result.contains("account")) return "";
+  const Json& account = result.at("account");
+  const auto number = [](const Json& json, const char* key) { return json.at(key).get<double>(); };
+  const auto whole = [&](const Json& json, const char* key) {
+    return static_cast<int64_t>(std::round(number(json, key)));
+  };
+  std::string out;
+  for (const Json& worker : result.at("workers")) {
+    const double change = number(worker, "percent_without");
+    const double share = std::round(1000 * number(worker, "share")) / 10;
+    out += str_cat(
+        worker.at("device").get<std::string>(), ": ", share, " % of the samples; alone ",
+        whole(worker, "solo_samples_per_second"), " samples/s; without its samples the run is ",
+        std::round(std::abs(change) * 10) / 10, " % ", change < 0 ? "slower" : "faster", "\n");
+  }
+  return out + str_cat("all together ", whole(account, "all_samples_per_second"), " samples/s, ",
+                       whole(account, "percent_of_sum"), " % of the sum of ",
+                       whole(account, "sum_samples_per_second"), "; ",
+                       whole(account, "exposed_communication_percent"),
+                       " % of a step is communication that nothing hides\n");
 }
 
 int finish(const TrainOptions& options, const Json& result, const RunOutcome& outcome) {
@@ -260,7 +322,8 @@ int finish(const TrainOptions& options, const Json& result, const RunOutcome& ou
               << result.at("train_loss").dump() << ", "
               << static_cast<int64_t>(result.at("samples_per_second").get<double>())
               << " samples/s\n"
-              << "run directory " << result.at("run_dir").get<std::string>() << "\n";
+              << account_text(result) << "run directory " << result.at("run_dir").get<std::string>()
+              << "\n";
   }
   return 0;
 }
@@ -321,10 +384,11 @@ int run_train(const TrainOptions& options) {
                     (samples + setup.config.batch_size - 1) / setup.config.batch_size, samples);
   describe_run(setup, progress);
   Recording recording(dir, progress, setup, start.checkpoint.state);
+  Job job = make_job(options, setup, dir, start.file);
+  ask_for_trace(job, options, setup, recording.steps());
   Supervisor supervisor(
-      setup.places, make_job(options, setup, dir, start.file), setup.data.train,
-      setup.data.test ? &*setup.data.test : nullptr,
-      [&](uint32_t, const Json& message) { recording.message(message); },
+      setup.places, std::move(job), setup.data.train, setup.data.test ? &*setup.data.test : nullptr,
+      [&](uint32_t rank, const Json& message) { recording.message(rank, message); },
       [&](const Error& error) {
         progress.finish();
         std::cerr << "error: " << error.message() << std::endl;
@@ -333,6 +397,7 @@ int run_train(const TrainOptions& options) {
   progress.finish();
   try {
     dir.write_environment(environment_of(setup, outcome));
+    recording.write_trace(options.trace);
   } catch (const Error& error) {
     if (!outcome.error) {
       std::cerr << "error: " << error.message() << std::endl;
@@ -400,6 +465,13 @@ void add_train_command(CLI::App& app, Run& run) {
           "Seconds without progress, from the first step on, after which a worker counts as lost "
           "(default: 10, or 10 steps' time if that is more)")
       ->check(CLI::Range(0.001, 1e9));
+  command->add_option("--trace", options->trace,
+                      "Write a Chrome trace (for Perfetto) of some steps to this file");
+  command
+      ->add_option("--trace-steps", options->trace_steps,
+                   "Steps in the trace, after ten others where the run has as many")
+      ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
+      ->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "Print the resolved configuration and stop");
   add_kernels(*command, *options);
   add_common(*command, *options);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "apps/netcl_app/bench_allreduce_worker.h"
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/fault_plan.h"
 #include "apps/netcl_app/init_from.h"
@@ -16,7 +17,10 @@
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/open_device.h"
 #include "apps/netcl_app/rank_group.h"
+#include "apps/netcl_app/trace_file.h"
 #include "core/base/environment.h"
+#include "core/distributed/collective_trace.h"
+#include "core/distributed/device_limits.h"
 #include "core/distributed/process.h"
 #include "core/distributed/trainer.h"
 #include "core/runtime/kernel_choice.h"
@@ -79,8 +83,10 @@ class Worker {
         segment_(std::move(segment)),
         config_(parse_train_config(JsonDoc::parse(job_.config.dump(), job_.config_name), "/")),
         train_(Dataset::attach(WorkerFds::kTrain)),
+        trace_(job_.trace_steps > 0 ? std::make_optional<Trace>(job_.trace_after, job_.trace_steps)
+                                    : std::nullopt),
         device_(find_device(job_.device), environment::cache_dir(), logger()),
-        queue_(Queue::create(device_)),
+        queue_(Queue::create(device_, trace_ ? &*trace_ : nullptr)),
         plugins_(job_.plugins, {device_.info()}, logger()),
         kernels_(plugins_, job_.pins),
         layers_(plugins_),
@@ -93,6 +99,8 @@ class Worker {
 
   void run() {
     segment_->set_phase(job_.rank, Phases::kSetUp);
+    read_start();
+    find_limits();
     open_group();
     CompiledGraph::AllReduce all_reduce;
     if (group_) {
@@ -102,9 +110,8 @@ class Worker {
     }
     replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows(), all_reduce,
                      config_.accumulate > 1, share());
-    read_start();
-    Trainer trainer(trainer_options(), *replica_, group(), ShardPlan(job_.shard, job_.n_ranks),
-                    train_, test_ ? &*test_ : nullptr, hooks());
+    Trainer trainer(trainer_options(), *replica_, group(), first_plan(), train_,
+                    test_ ? &*test_ : nullptr, hooks());
     trainer.prepare();
     start_values();
     if (job_.mode == "eval") return evaluate(trainer);
@@ -112,6 +119,7 @@ class Worker {
     say_scaled_rate();
     const StopReason reason = trainer.run();
     if (group_) group().communicator->barrier("the end of training");
+    finish_trace();
     done(trainer, reason);
   }
 
@@ -122,10 +130,44 @@ class Worker {
     });
   }
 
+  // Of a pass: this rank's, which may hold less than a whole one where the shares are free.
   int64_t max_rows() const {
     const int64_t rows = std::min(
         config_.batch_size, std::max(train_.epoch_samples(), test_ ? test_->num_samples() : 0));
-    return (rows + config_.accumulate - 1) / config_.accumulate;  // of a pass
+    const int64_t pass = (rows + config_.accumulate - 1) / config_.accumulate;
+    return limits_.empty() ? pass : std::min(pass, std::max<int64_t>(1, own_limit()));
+  }
+
+  int64_t own_limit() const { return limits_[job_.rank].max_rows; }
+
+  // Every rank finds the same from what the supervisor says of all devices.
+  void find_limits() {
+    if (!ShardPlan(job_.shard, job_.n_ranks).is_auto() || job_.n_ranks == 1) return;
+    if (micro_shards() > 0) return;  // passes do not depend on devices
+    const int64_t most = max_rows();
+    std::vector<RankLimits> limits;
+    for (const DeviceInfo& device : job_.devices)
+      limits.push_back(limits_of(graphs_, device, most));
+    limits_ = limits;
+  }
+
+  // Where a run goes on with the same devices, it begins with the shares that it had.
+  ShardPlan first_plan() const {
+    ShardPlan plan(job_.shard, job_.n_ranks);
+    if (!plan.is_auto() || job_.n_ranks == 1 || micro_shards() > 0) return plan;
+    plan.set_weights(first_weights(job_.devices));
+    if (start_ && start_->state.contains("shard_weights") &&
+        start_->state.value("shard_devices", Json()) == group_devices()) {
+      plan.set_weights(start_->state.at("shard_weights").get<std::vector<double>>());
+    }
+    return plan;
+  }
+
+  Json group_devices() const {
+    Json out = Json::array();
+    for (size_t r = 0; r < job_.labels.size(); ++r)
+      out.push_back(job_.labels[r] + " " + job_.devices[r].name);
+    return out;
   }
 
   Json metrics_of(const Sums& sums) const {
@@ -160,6 +202,7 @@ class Worker {
     if (ordered) return;
     send_ = cl::Buffer(static_cast<cl_mem>(bucket.send), true);
     recv_ = cl::Buffer(static_cast<cl_mem>(bucket.recv), true);
+    if (trace_) collective_trace_.emplace(*group().communicator, *trace_);
   }
 
   Group group() { return group_ ? group_->links() : Group{}; }
@@ -205,6 +248,8 @@ class Worker {
     out.max_steps = job_.max_steps;
     out.first_step = first_step_;
     out.seed = config_.seed;
+    out.rank_names = job_.labels;
+    out.rank_limits = limits_;
     return out;
   }
 
@@ -212,11 +257,10 @@ class Worker {
     TrainerHooks out;
     out.step = [this](const StepReport& report) {
       segment_->set_step(job_.rank, report.step);
-      if (job_.rank != 0 || now_seconds() - last_message_ < kStepMessageSeconds) {
-        if (job_.rank == 0) losses_.push_back(report.loss);
-        return;
-      }
+      if (job_.rank != 0) return;
       losses_.push_back(report.loss);
+      step_seconds_.push_back(report.seconds);
+      if (now_seconds() - last_message_ < kStepMessageSeconds) return;
       last_message_ = now_seconds();
       send({{"type", "step"},
             {"epoch", report.epoch},
@@ -249,11 +293,13 @@ class Worker {
                     {"seconds", report.seconds},
                     {"samples", report.samples},
                     {"step_losses", losses_},
+                    {"step_seconds", step_seconds_},
                     {"train", metrics_of(report.train)}};
     if (report.test) message["test"] = metrics_of(*report.test);
     if (report.grad_norm) message["grad_norm"] = *report.grad_norm;
     if (report.skipped > 0) message["skipped_steps"] = report.skipped;
     losses_.clear();
+    step_seconds_.clear();
     if (!job_.checkpoints.empty()) {
       segment_->set_phase(job_.rank, Phases::kWriting);
       write_checkpoints(report);
@@ -277,6 +323,10 @@ class Worker {
                   {"samples", train_.epoch_samples()},
                   {"data_set", DataShape::of(train_).json()}};
     if (std::isfinite(best_)) state["best"] = best_;
+    if (job_.n_ranks > 1 && micro_shards() == 0) {
+      state["shard_weights"] = report.shares;
+      state["shard_devices"] = group_devices();
+    }
     state["train"] = metrics_of(report.train);
     if (report.test) state["test"] = scalar_metrics(metrics_of(*report.test));
     if (config_.schedule.schedule.type == Schedule::Type::kPlateau) {
@@ -318,17 +368,45 @@ class Worker {
     send(message);
   }
 
+  void finish_trace() {
+    if (!trace_) return;
+    trace_->finish(queue_->cl());
+    send_trace(WorkerFds::kStatus, *trace_);
+  }
+
+  Json account_json(const ShardAccount& account) const {
+    const double sum = account.sum_samples_per_second(), all = account.all_samples_per_second;
+    Json out = {{"sum_samples_per_second", sum},
+                {"all_samples_per_second", all},
+                {"percent_of_sum", sum > 0 ? 100 * all / sum : 0},
+                {"exposed_communication_percent", 100 * account.exposed},
+                {"left_out", Json::array()},
+                {"workers", Json::array()}};
+    for (size_t r = 0; r < account.ranks.size(); ++r) {
+      const ShardAccount::Rank& rank = account.ranks[r];
+      if (rank.left_out) out["left_out"].push_back(job_.labels[r]);
+      out["workers"].push_back({{"rank", r},
+                                {"device", job_.labels[r]},
+                                {"solo_samples_per_second", rank.solo_samples_per_second},
+                                {"percent_without", 100 * rank.change_without}});
+    }
+    return out;
+  }
+
   void done(const Trainer& trainer, StopReason reason) {
     const RankAccount account = trainer.account();
-    send({{"type", "done"},
-          {"stopped", reason == StopReason::kFinished   ? "finished"
-                      : reason == StopReason::kMaxSteps ? "max_steps"
-                                                        : "interrupted"},
-          {"samples", account.samples},
-          {"share", account.share},
-          {"seconds", account.seconds},
-          {"busy_seconds", account.busy_seconds},
-          {"steps", trainer.steps_done()}});
+    Json message = {{"type", "done"},
+                    {"stopped", reason == StopReason::kFinished   ? "finished"
+                                : reason == StopReason::kMaxSteps ? "max_steps"
+                                                                  : "interrupted"},
+                    {"samples", account.samples},
+                    {"share", account.share},
+                    {"seconds", account.seconds},
+                    {"busy_seconds", account.busy_seconds},
+                    {"steps", trainer.steps_done()}};
+    if (job_.rank == 0 && job_.n_ranks > 1)
+      message["account"] = account_json(trainer.shard_account());
+    send(message);
   }
 
   const Job job_;
@@ -337,6 +415,7 @@ class Worker {
   TrainConfig config_;
   Dataset train_;
   std::optional<Dataset> test_;
+  std::optional<Trace> trace_;
   Device device_;
   std::shared_ptr<Queue> queue_;
   PluginHost plugins_;
@@ -345,6 +424,7 @@ class Worker {
   const Optimizer optimizer_;
   const StepGraphs graphs_;
   std::optional<RankGroup> group_;
+  std::optional<CollectiveTrace> collective_trace_;
   cl::Buffer send_, recv_;
   std::optional<Replica> replica_;
   std::optional<Checkpoint> start_;
@@ -353,7 +433,8 @@ class Worker {
   Sums epoch_so_far_;
   double best_ = -std::numeric_limits<double>::infinity();
   double last_message_ = 0;
-  std::vector<double> losses_;
+  std::vector<double> losses_, step_seconds_;
+  std::vector<RankLimits> limits_;  // of all ranks, where the shares are free
 };
 
 int report_error(Segment* segment, const Job& job, ErrorCode code, const std::string& text) {
@@ -375,6 +456,10 @@ int worker_main() {
     keep_to_own_cores(job);
     segment = Segment::attach(UniqueFd(WorkerFds::kSegment));
     segment->set_identity(job.rank, ::getpid(), job.label + " " + job.device.name);
+    if (job.mode == "bench_allreduce") {
+      bench_allreduce(job, segment);
+      return 0;
+    }
     Worker worker(job, segment);
     worker.run();
     return 0;

@@ -169,9 +169,10 @@ Device::Device(FoundDevice found, std::filesystem::path cache_dir, Logger log)
   programs_ = std::make_unique<ProgramCache>(info_, context_, device_, std::move(cache_dir), log);
 }
 
-cl::CommandQueue Device::make_queue() const {
-  return with_cl_errors("creating a queue on " + info_.name,
-                        [&] { return cl::CommandQueue(context_, device_); });
+cl::CommandQueue Device::make_queue(bool profiling) const {
+  return with_cl_errors("creating a queue on " + info_.name, [&] {
+    return cl::CommandQueue(context_, device_, profiling ? CL_QUEUE_PROFILING_ENABLE : 0);
+  });
 }
 
 cl::Buffer Device::make_buffer(size_t size_bytes, const std::string& what) const {

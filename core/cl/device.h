@@ -40,8 +40,8 @@ class Device {
   const cl::Context& context() const { return context_; }
   ProgramCache& programs() { return *programs_; }
 
-  // A new in-order queue.
-  cl::CommandQueue make_queue() const;
+  // A new in-order queue. `profiling`: its events know their times.
+  cl::CommandQueue make_queue(bool profiling = false) const;
   // Device memory. Errors: kDevice, naming `what`, the size and the device's limits.
   cl::Buffer make_buffer(size_t size_bytes, const std::string& what) const;
 

@@ -84,6 +84,9 @@ NETCL_FORWARD(cl_int, clGetContextInfo,
 NETCL_FORWARD(cl_command_queue, clCreateCommandQueueWithProperties,
               (cl_context c, cl_device_id d, const cl_queue_properties* p, cl_int* e), (c, d, p, e))
 NETCL_FORWARD(cl_int, clRetainCommandQueue, (cl_command_queue q), (q))
+NETCL_FORWARD(cl_int, clGetCommandQueueInfo,
+              (cl_command_queue q, cl_command_queue_info i, size_t n, void* v, size_t* out),
+              (q, i, n, v, out))
 NETCL_FORWARD(cl_int, clReleaseCommandQueue, (cl_command_queue q), (q))
 NETCL_FORWARD(cl_mem, clCreateBuffer, (cl_context c, cl_mem_flags f, size_t n, void* p, cl_int* e),
               (c, f, n, p, e))

@@ -188,17 +188,29 @@ void Executable::bind(const std::vector<cl::Buffer>& in, const std::vector<cl::B
     buffers_.insert(buffers_.end(), list->begin(), list->end());
 }
 
+void Executable::launch(const cl::CommandQueue& queue, const Bound& bound, cl_event* event) const {
+  const cl_int rc = ::clEnqueueNDRangeKernel(
+      queue(), bound.kernel(), bound.launch->dims, nullptr, bound.global.data(),
+      bound.local[0] == 0 ? nullptr : bound.local.data(), 0, nullptr, event);
+  NETCL_CHECK(rc == CL_SUCCESS, ErrorCode::kDevice, "launching kernel ", bound.launch->entry,
+              " of plugin ", recipe_->plugin, " (variant ", recipe_->variant, ") failed with ",
+              cl_error_name(rc));
+}
+
 void Executable::enqueue(const cl::CommandQueue& queue, cl::Event* last) const {
   for (const Bound& bound : launches_) {
-    cl_event event = nullptr;
     const bool wanted = last != nullptr && &bound == &launches_.back();
-    const cl_int rc = ::clEnqueueNDRangeKernel(
-        queue(), bound.kernel(), bound.launch->dims, nullptr, bound.global.data(),
-        bound.local[0] == 0 ? nullptr : bound.local.data(), 0, nullptr, wanted ? &event : nullptr);
-    NETCL_CHECK(rc == CL_SUCCESS, ErrorCode::kDevice, "launching kernel ", bound.launch->entry,
-                " of plugin ", recipe_->plugin, " (variant ", recipe_->variant, ") failed with ",
-                cl_error_name(rc));
+    cl_event event = nullptr;
+    launch(queue, bound, wanted ? &event : nullptr);
     if (wanted) *last = cl::Event(event);
+  }
+}
+
+void Executable::enqueue(const cl::CommandQueue& queue, Trace& trace) const {
+  for (const Bound& bound : launches_) {
+    cl_event event = nullptr;
+    launch(queue, bound, &event);
+    trace.command(bound.launch->entry, "kernel", cl::Event(event));
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "core/abi/netcl_plugin.h"
 #include "core/cl/device.h"
+#include "core/cl/trace.h"
 
 namespace netcl {
 
@@ -62,6 +63,8 @@ class Executable {
   // Enqueues the launches in order; `last`, if given, receives the event of the last one (none
   // without launches). Errors: kDevice, naming the kernel.
   void enqueue(const cl::CommandQueue& queue, cl::Event* last = nullptr) const;
+  // The same, and tells the trace of every launch.
+  void enqueue(const cl::CommandQueue& queue, Trace& trace) const;
 
  private:
   struct BufferArg {
@@ -74,6 +77,8 @@ class Executable {
     std::array<size_t, 3> global{}, local{};
     std::vector<BufferArg> buffers;
   };
+  void launch(const cl::CommandQueue& queue, const Bound& bound, cl_event* event) const;
+
   std::shared_ptr<const Recipe> recipe_;
   // Kept by bind. Outlives the kernels: NVIDIA's driver looks at a kernel's arguments when it goes.
   std::vector<cl::Buffer> buffers_;

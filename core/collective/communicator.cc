@@ -110,6 +110,10 @@ Ticket Communicator::post(const netcl_coll& c) {
     return access_.api->post(access_.self, call, group_, &c, &ticket.value);
   });
   posted_ = ticket.value;
+  if (observer_ != nullptr) {
+    in_flight_.push_back(ticket.value);
+    observer_->posted(ticket, c);
+  }
   return ticket;
 }
 
@@ -134,18 +138,30 @@ Ticket Communicator::gather(const Span& span, uint32_t root, const std::vector<u
 }
 
 void Communicator::wait(Ticket ticket) {
+  if (observer_ == nullptr) return wait_for(ticket);
+  while (!in_flight_.empty() && in_flight_.front() <= ticket.value) {
+    const Ticket next{in_flight_.front()};
+    observer_->waiting(next);
+    wait_for(next);
+    in_flight_.pop_front();
+    observer_->waited(next);
+  }
+  wait_for(ticket);
+}
+
+void Communicator::wait_for(Ticket ticket) {
   check(access_, "wait", [&](netcl_call* call) {
     return access_.api->wait(access_.self, call, group_, ticket.value);
   });
   waited_ = std::max(waited_, ticket.value);
 }
 
-void Communicator::barrier(std::string_view name) {
+Ticket Communicator::start_barrier(std::string_view name) {
   netcl_coll c{};
   c.size = sizeof(c);
   c.kind = NETCL_BARRIER;
   c.name = {name.data(), name.size()};
-  wait(post(c));
+  return post(c);
 }
 
 void Communicator::abort(std::string_view reason) {

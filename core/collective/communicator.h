@@ -7,6 +7,7 @@
 #define NETCL_CORE_COLLECTIVE_COMMUNICATOR_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -65,6 +66,17 @@ struct Ticket {
   uint64_t value = 0;
 };
 
+// Told of every collective, in the rank's thread.
+class CollectiveObserver {
+ public:
+  virtual ~CollectiveObserver() = default;
+  // After it was posted; `collective.ready` is alive during the call.
+  virtual void posted(Ticket ticket, const netcl_coll& collective) = 0;
+  // Before and after a wait for exactly this one.
+  virtual void waiting(Ticket ticket) = 0;
+  virtual void waited(Ticket ticket) = 0;
+};
+
 class Communicator {
  public:
   // Asks whether the transport can serve the group. Returns "" if so, else its reason to decline.
@@ -102,7 +114,13 @@ class Communicator {
   // Errors: kTraining naming ranks and collective.
   void wait(Ticket ticket);
   // Returns when every rank has called it.
-  void barrier(std::string_view name);
+  void barrier(std::string_view name) { wait(start_barrier(name)); }
+  // The same in two parts: wait() returns when every rank has started it.
+  Ticket start_barrier(std::string_view name);
+
+  // From now on; null: nobody. With an observer wait() waits for each earlier collective in turn,
+  // which changes no result, since they complete in order. It outlives the Communicator.
+  void observe(CollectiveObserver* observer) { observer_ = observer; }
 
   // Makes every present and later wait of this rank fail.
   void abort(std::string_view reason);
@@ -113,10 +131,13 @@ class Communicator {
   Ticket post(uint32_t kind, const Span& span, uint32_t redop, uint32_t root,
               const std::vector<uint64_t>& counts, double weight);
   Ticket post(const netcl_coll& collective);
+  void wait_for(Ticket ticket);
 
   TransportAccess access_;
   uint32_t rank_, n_ranks_;
   void* group_ = nullptr;
+  CollectiveObserver* observer_ = nullptr;
+  std::deque<uint64_t> in_flight_;    // tickets not waited for, while somebody observes
   uint64_t posted_ = 0, waited_ = 0;  // the last tickets
   std::vector<std::unique_ptr<netcl_bucket>> buckets_;
 };

@@ -262,8 +262,13 @@ cl::Buffer Replica::forward_memory(const std::string& name, const TensorDesc& de
 }
 
 void Replica::write(const cl::Buffer& buffer, const void* bytes, size_t size, const char* what) {
-  with_cl_errors(std::string("writing ") + what,
-                 [&] { queue_->cl().enqueueWriteBuffer(buffer, CL_FALSE, 0, size, bytes); });
+  with_cl_errors(std::string("writing ") + what, [&] {
+    cl::Event event;
+    Trace* trace = queue_->recording();
+    queue_->cl().enqueueWriteBuffer(buffer, CL_FALSE, 0, size, bytes, nullptr,
+                                    trace != nullptr ? &event : nullptr);
+    if (trace != nullptr) trace->command(what, "transfer", event, size);
+  });
   queue_->enqueued(1);
 }
 
@@ -374,6 +379,9 @@ cl::Event Replica::read_sums(float* out, bool reduced) {
     queue_->cl().enqueueReadBuffer(reduced ? recv_ : send_, CL_FALSE, 0,
                                    static_cast<size_t>(graphs_.sums_floats) * sizeof(float), out,
                                    nullptr, &event);
+    if (Trace* trace = queue_->recording())
+      trace->command("the step's sums", "transfer", event,
+                     static_cast<uint64_t>(graphs_.sums_floats) * sizeof(float));
     if (reduced && norm_ != nullptr) {
       queue_->cl().enqueueReadBuffer(norm_->buffer(), CL_FALSE, 0, sizeof(float),
                                      out + graphs_.sums_floats, nullptr, &event);
@@ -449,6 +457,20 @@ std::vector<float> Replica::read_gradients() { return read_arena(recv_, graphs_.
 void Replica::write_parameters(const std::vector<float>& arena) {
   write_arena(parameters_->buffer(), graphs_.parameters, arena);
   if (share_) copy(parameters_->buffer(), updated_->buffer(), share_->first, 0, share_->count);
+}
+void Replica::copy_parameters_to(const cl::Buffer& buffer, int64_t offset) {
+  with_cl_errors("copying the parameters", [&] {
+    queue_->cl().enqueueCopyBuffer(parameters_->buffer(), buffer, 0,
+                                   static_cast<size_t>(offset) * sizeof(float),
+                                   arena_bytes(graphs_.parameters));
+  });
+}
+void Replica::copy_parameters_from(const cl::Buffer& buffer, int64_t offset) {
+  with_cl_errors("copying the parameters", [&] {
+    queue_->cl().enqueueCopyBuffer(buffer, parameters_->buffer(),
+                                   static_cast<size_t>(offset) * sizeof(float), 0,
+                                   arena_bytes(graphs_.parameters));
+  });
 }
 std::array<float, 2> Replica::read_loss_scale() {
   std::array<float, 2> out{};

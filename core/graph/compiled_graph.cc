@@ -36,6 +36,14 @@ void CompiledGraph::prepare(int64_t batch) {
   if (instances_.count(batch) == 0) instances_[batch] = make_instance(batch);
 }
 
+void CompiledGraph::launch(const Executable& executable) const {
+  if (Trace* trace = queue_->recording()) {
+    executable.enqueue(queue_->cl(), *trace);
+  } else {
+    executable.enqueue(queue_->cl());
+  }
+}
+
 // The node after which the output holds its value.
 size_t CompiledGraph::last_writer(const std::string& output) const {
   const std::vector<Graph::Place>& outputs = graph_.outputs();
@@ -76,7 +84,7 @@ void CompiledGraph::run(int64_t batch, bool grouped, const Reached& reached) {
   const Instance& instance = *instances_.at(batch);
   size_t next = 0, reduced = 0;
   const auto launch_until = [&](size_t end) {
-    for (; next < end; ++next) instance.executables[next].enqueue(queue_->cl());
+    for (; next < end; ++next) launch(instance.executables[next]);
   };
   const auto run_until = [&](size_t executables, size_t reductions) {
     for (; reduced < reductions; ++reduced) {

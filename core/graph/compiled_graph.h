@@ -73,6 +73,7 @@ class CompiledGraph {
   };
   std::unique_ptr<Instance> make_instance(int64_t batch);
   void check_sizes(int64_t batch) const;
+  void launch(const Executable& executable) const;
   void copy_sum(const Reduction& reduction) const;
   size_t last_writer(const std::string& output) const;
   std::vector<std::shared_ptr<Storage>> take_workspace(const MemoryPlan& plan);

@@ -4,11 +4,14 @@
 
 namespace netcl {
 
-Queue::Queue(Device& device)
-    : device_(device), queue_(device.make_queue()), reads_(device.make_queue()) {}
+Queue::Queue(Device& device, Trace* trace)
+    : device_(device),
+      trace_(trace),
+      queue_(device.make_queue(trace != nullptr)),
+      reads_(device.make_queue()) {}
 
-std::shared_ptr<Queue> Queue::create(Device& device) {
-  return std::shared_ptr<Queue>(new Queue(device));
+std::shared_ptr<Queue> Queue::create(Device& device, Trace* trace) {
+  return std::shared_ptr<Queue>(new Queue(device, trace));
 }
 
 // Sizes are rounded so that few distinct ones exist and buffers find a second user: powers of two

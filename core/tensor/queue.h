@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/cl/device.h"
+#include "core/cl/trace.h"
 
 namespace netcl {
 
@@ -37,10 +38,15 @@ class Storage {
 
 class Queue : public std::enable_shared_from_this<Queue> {
  public:
-  static std::shared_ptr<Queue> create(Device& device);
+  // With a trace (which outlives the queue) the commands' events know their times, and what is
+  // enqueued in its window is told to it.
+  static std::shared_ptr<Queue> create(Device& device, Trace* trace = nullptr);
 
   Device& device() { return device_; }
   const cl::CommandQueue& cl() const { return queue_; }
+  Trace* trace() const { return trace_; }  // null: nobody wants to know
+  // The trace, if it records now.
+  Trace* recording() const { return trace_ != nullptr && trace_->recording() ? trace_ : nullptr; }
 
   // At least size_bytes of uninitialised device memory. Errors: kDevice, naming `what`.
   std::shared_ptr<Storage> allocate(size_t size_bytes, const std::string& what);
@@ -67,7 +73,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
   size_t pool_bytes() const { return pool_bytes_; }  // device memory held, in use or free
 
  private:
-  explicit Queue(Device& device);
+  Queue(Device& device, Trace* trace);
   std::shared_ptr<Storage> lend(std::unique_ptr<Storage> storage);
   size_t rounded_size(size_t size_bytes) const;
   void throw_kept_error() const;
@@ -81,6 +87,7 @@ class Queue : public std::enable_shared_from_this<Queue> {
   static constexpr size_t kMaxMarks = 32;
 
   Device& device_;
+  Trace* const trace_;
   cl::CommandQueue queue_, reads_;
   std::map<size_t, std::vector<std::unique_ptr<Storage>>> free_;  // by size
   std::deque<cl::Event> marks_;

@@ -1,5 +1,8 @@
 #include "plugins/transport/host/group.h"
 
+#include <sched.h>
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -48,10 +51,22 @@ HostGroup::HostGroup(const Host& host, const netcl_group_spec& spec, const Optio
   }
 }
 
-uint32_t HostGroup::default_reducers() const {
+// Processors that the ranks may use, all together.
+uint32_t HostGroup::all_processors(const Host& host) const {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof(mine), &mine);
+  std::vector<cpu_set_t> all(n_ranks_);
+  plugin::check(host.table()->boot_exchange(host.call(), boot_, &mine, sizeof(mine), all.data()),
+                "boot_exchange");
+  for (const cpu_set_t& set : all) CPU_OR(&mine, &mine, &set);
+  return static_cast<uint32_t>(CPU_COUNT(&mine));
+}
+
+uint32_t HostGroup::default_reducers(uint32_t processors) const {
   // A processor that is a device computes on all its cores; they are not ours.
   if (is_cpu_) return 0;
-  const uint32_t each = processors() / n_ranks_;
+  const uint32_t each = processors / n_ranks_;
   return each < 2 ? 0 : std::min(kMostReducers, each - 1);
 }
 
@@ -67,12 +82,15 @@ void HostGroup::set_up(const Host& host, const netcl_group_spec& spec, const Opt
   shared_ = static_cast<SharedState*>(memory);
   char* const base = static_cast<char*>(memory);
   const bool unified = host.device_int(spec.device, "unified_memory") != 0;
-  const StagingChoice choice = choose_staging(
-      cl_, unified, options.way, base + state_bytes + small_bytes + rank_ * kProbeBytes);
+  char* const probed = base + state_bytes + small_bytes + rank_ * kProbeBytes;
+  const StagingChoice choice = choose_staging(cl_, unified, options.way, probed);
+  madvise(probed, kProbeBytes, MADV_REMOVE);  // the pages go back; nobody touches them again
   way_ = choice.way;
   small_ = std::make_unique<SmallArea>(cl_, rank_, way_ == Way::kRegistered, base + state_bytes);
-  reducers_ = std::make_unique<Reducers>(options.reducers.value_or(default_reducers()));
-  if (processors() >= n_ranks_) spin_ns_ = is_cpu_ ? kCpuSpinNs : kBusSpinNs;
+  const uint32_t processors = all_processors(host);
+  reducers_ = std::make_unique<Reducers>(options.reducers.value_or(default_reducers(processors)));
+  // A spinning thread would else keep the awaited one from running.
+  if (processors >= n_ranks_) spin_ns_ = is_cpu_ ? kCpuSpinNs : kBusSpinNs;
 
   Hello mine{kLayout, n_ranks_, options.chunk_bytes, way_ == Way::kZeroCopy ? 1u : 0u,
              std::max(reducers_->size(), 1u)};

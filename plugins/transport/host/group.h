@@ -77,7 +77,8 @@ class HostGroup : public plugin::TransportGroup {
   void release_queues() noexcept;
   // Chooses the way to stage and agrees with the other ranks on chunks and shares.
   void set_up(const plugin::Host& host, const netcl_group_spec& spec, const Options& options);
-  uint32_t default_reducers() const;
+  uint32_t all_processors(const plugin::Host& host) const;
+  uint32_t default_reducers(uint32_t processors) const;
   void progress_loop();
   // Runs the oldest posted collective. `host`: of a caller who waits for it, or nullptr.
   // `lock` is held on entry and on return. Throws Reported if the host has stopped the group.

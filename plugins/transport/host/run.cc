@@ -273,7 +273,7 @@ bool HostGroup::Run::wait_for(uint64_t piece) {
     if (now_ns() - start < group_.spin_ns_) {
       relax();
     } else {
-      shared_.sleep(bell, 1'000'000);
+      shared_.sleep(bell, 20'000'000);  // whoever stops the group rings
     }
   }
 }
