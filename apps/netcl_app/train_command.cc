@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <map>
 
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/commands.h"
@@ -27,7 +28,8 @@ namespace {
 constexpr int64_t kMostCount = 1'000'000'000;  // of epochs and steps on the command line
 
 struct TrainOptions : CommonOptions {
-  std::string config, devices = "all", transport = "auto", shard = "auto", out, resume, precision;
+  std::string config, devices = "all", transport = "auto", shard = "auto", out, resume, precision,
+                      on_failure = "stop";
   std::vector<std::string> set;
   int64_t epochs = 0, max_steps = 0, seed = -1;
   double stall_timeout = 0;
@@ -130,6 +132,7 @@ class Recording {
   void message(const Json& message) {
     const std::string type = message.at("type").get<std::string>();
     if (type == "step") progress_.step(message);
+    if (type == "step" || type == "losses") losses(message);
     if (type == "note") progress_.line(message.at("text").get<std::string>());
     if (type == "epoch") epoch(message);
   }
@@ -165,19 +168,27 @@ class Recording {
       stopped = outcome.error->code() == ErrorCode::kInterrupted ? "interrupted" : "failed";
     out["stopped"] = stopped;
     if (outcome.error) out["error"] = outcome.error->message();
+    out["failures"] = outcome.failures;
     return out;
   }
 
  private:
+  // Steps that a failure made the workers repeat come again.
+  void losses(const Json& message) {
+    const Json& values = message.at("losses");
+    int64_t step = message.at("step").get<int64_t>() - static_cast<int64_t>(values.size());
+    for (const Json& loss : values) losses_[++step] = loss;
+  }
+
   void epoch(const Json& message) {
     const auto epoch = message.at("epoch").get<int64_t>();
-    const Json& losses = message.at("step_losses");
-    const int64_t first =
-        message.at("step").get<int64_t>() - static_cast<int64_t>(losses.size()) + 1;
-    for (size_t i = 0; i < losses.size(); ++i) {
-      dir_.append_metrics(
-          {{"step", first + static_cast<int64_t>(i)}, {"epoch", epoch + 1}, {"loss", losses[i]}});
-    }
+    // An epoch's end may be repeated, too.
+    if (message.at("step").get<int64_t>() <= steps_) return;
+    const auto last = losses_.upper_bound(message.at("step").get<int64_t>());
+    const auto first = losses_.lower_bound(message.at("first_step").get<int64_t>());
+    for (auto it = first; it != last; ++it)
+      dir_.append_metrics({{"step", it->first}, {"epoch", epoch + 1}, {"loss", it->second}});
+    losses_.erase(losses_.begin(), last);
     Json line = {{"epoch", epoch + 1},
                  {"steps", message.at("step")},
                  {"lr", message.at("lr")},
@@ -206,6 +217,7 @@ class Recording {
   int64_t epochs_ = 0, steps_ = 0;
   double samples_ = 0, seconds_ = 0;
   Json train_loss_, metrics_ = Json::object();
+  std::map<int64_t, Json> losses_;  // by step, of the epoch under way
 };
 
 Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
@@ -313,7 +325,8 @@ int run_train(const TrainOptions& options) {
       [&](const Error& error) {
         progress.finish();
         std::cerr << "error: " << error.message() << std::endl;
-      });
+      },
+      failure_policy_from(options.on_failure));
   RunOutcome outcome = supervisor.run();
   progress.finish();
   try {
@@ -372,6 +385,12 @@ void add_train_command(CLI::App& app, Run& run) {
           "Seconds without progress, from the first step on, after which a worker counts as lost "
           "(default: 10, or 10 steps' time if that is more)")
       ->check(CLI::Range(0.001, 1e9));
+  command
+      ->add_option("--on-failure", options->on_failure,
+                   "When a worker dies, stalls or its device fails: stop; continue on the other "
+                   "devices; or restart it")
+      ->check(CLI::IsMember({"stop", "continue", "restart"}))
+      ->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "Print the resolved configuration and stop");
   add_kernels(*command, *options);
   add_common(*command, *options);

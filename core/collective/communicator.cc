@@ -134,6 +134,7 @@ Ticket Communicator::gather(const Span& span, uint32_t root, const std::vector<u
 }
 
 void Communicator::wait(Ticket ticket) {
+  if (access_.waiting) access_.waiting();
   check(access_, "wait", [&](netcl_call* call) {
     return access_.api->wait(access_.self, call, group_, ticket.value);
   });

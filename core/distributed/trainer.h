@@ -25,6 +25,7 @@
 #include "core/distributed/replica.h"
 #include "core/distributed/shard_plan.h"
 #include "core/distributed/sums.h"
+#include "core/distributed/trainer_progress.h"
 #include "core/optim/schedule.h"
 
 namespace netcl {
@@ -40,6 +41,8 @@ struct TrainerOptions {
   int64_t accumulate = 1;  // passes of every rank before a step
   Plateau plateau = {};    // of a plateau schedule (resume)
   Sums epoch_so_far = {};  // of the epoch in which first_step lies (resume)
+  // Go on from here, in place of the three above; the run's reports show no seam.
+  std::optional<TrainerProgress> progress = std::nullopt;
 };
 
 struct StepReport {
@@ -49,7 +52,8 @@ struct StepReport {
 
 struct EpochReport {
   int64_t epoch = 0, step = 0;
-  bool complete = false;  // false when the run stopped inside the epoch
+  int64_t first_step = 0;  // the epoch's first step of this run
+  bool complete = false;   // false when the run stopped inside the epoch
   double lr = 0;
   double seconds = 0;   // of training, without evaluation
   int64_t samples = 0;  // of all ranks
@@ -59,13 +63,6 @@ struct EpochReport {
   int64_t skipped = 0;              // steps without an update: gradients overflowed (fp16)
   Plateau plateau;
   std::optional<Sums> test;
-};
-
-struct RankAccount {
-  int64_t samples = 0;      // this rank's
-  double seconds = 0;       // training time of the run
-  double busy_seconds = 0;  // of which the device computed
-  double share = 0;         // weight at the end
 };
 
 enum class TrainerPhase { kPreparing, kTraining, kEvaluating };
@@ -82,6 +79,9 @@ struct TrainerHooks {
   // Named points of a step, for tests of faults: "begin", "computed" (everything of the step is
   // enqueued, nothing is reduced), "updated"; and "evaluate". `rows`: of this rank.
   std::function<void(const char* point, int64_t step, int64_t rows)> point;
+  // Between two steps, and at the end of an epoch before statistics are merged; the same on all
+  // ranks. May call Trainer::progress().
+  std::function<void(int64_t step, bool epoch_end)> boundary;
 };
 
 enum class StopReason { kFinished, kMaxSteps, kInterrupted };
@@ -102,6 +102,8 @@ class Trainer {
   std::optional<Sums> evaluate(const Dataset& data);
 
   RankAccount account() const;
+  // Waits for the steps that are under way. Inside of hooks.boundary only.
+  TrainerProgress progress();
   int64_t steps_done() const { return step_; }
   int64_t first_pass_rows() const;  // this rank's samples in the first pass over a full batch
 
@@ -122,6 +124,8 @@ class Trainer {
   int64_t pass_rows() const;  // at most
   double learning_rate(int64_t step) const;
   void end_plateau_epoch(const EpochReport& report);
+  void begin_epoch(bool first_step);
+  void boundary(bool epoch_end) const;
   float* sums_of(size_t slot) const;
   void drain(size_t keep);
   void take_norm(const Pending& step, double norm);
@@ -163,6 +167,9 @@ class Trainer {
   Plateau plateau_;
   double norm_sum_ = 0;  // of the epoch's steps, as the next
   int64_t norm_steps_ = 0, skipped_ = 0, skipped_in_a_row_ = 0;
+  int64_t epoch_started_ = 0;
+  double epoch_begin_ = 0;  // seconds
+  bool resumed_ = false;    // the epoch's numbers are those of options_.progress
   RankAccount account_;
   std::vector<double> seconds_per_sample_;  // of this rank's steps since the last plan
   int64_t replans_ = 0, planned_at_ = 0;
