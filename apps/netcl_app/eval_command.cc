@@ -10,7 +10,7 @@
 #include "apps/netcl_app/options.h"
 #include "apps/netcl_app/probe.h"
 #include "apps/netcl_app/supervisor.h"
-#include "apps/netcl_app/transport_choice.h"
+#include "core/runtime/transport.h"
 
 namespace netcl::app {
 

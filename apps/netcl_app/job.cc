@@ -31,6 +31,7 @@ void visit_members(J& job, Visit&& visit) {
   visit("share_index", job.share_index);
   visit("share_count", job.share_count);
   visit("label", job.label);
+  visit("labels", job.labels);
   visit("disable_plugins", job.plugins.disable);
   visit("only_plugins", job.plugins.only);
   visit("transport", job.transport);
@@ -49,6 +50,8 @@ Json to_json(const Job& job) {
   Json out;
   visit_members(job, [&](const char* key, const auto& member) { out[key] = member; });
   out["device"] = netcl::to_json(job.device);
+  out["devices"] = Json::array();
+  for (const DeviceInfo& device : job.devices) out["devices"].push_back(netcl::to_json(device));
   out["plugin_paths"] = Json::array();
   for (const auto& path : job.plugins.paths) out["plugin_paths"].push_back(path.string());
   out["pins"] = Json::object();
@@ -60,6 +63,8 @@ Job job_from_json(const Json& json) {
   Job out;
   visit_members(out, [&](const char* key, auto& member) { json.at(key).get_to(member); });
   out.device = device_info_from_json(json.at("device"));
+  for (const Json& device : json.at("devices"))
+    out.devices.push_back(device_info_from_json(device));
   for (const Json& path : json.at("plugin_paths"))
     out.plugins.paths.emplace_back(path.get<std::string>());
   for (const auto& item : json.at("pins").items()) {

@@ -46,7 +46,9 @@ struct Job {
   int64_t parent = 0;                  // pid of the supervisor
   DeviceInfo device;
   int share_index = 0, share_count = 1;
-  std::string label;  // of the device, "cpu:0#1"
+  std::string label;                // of the device, "cpu:0#1"
+  std::vector<std::string> labels;  // of all ranks' devices
+  std::vector<DeviceInfo> devices;  // of all ranks
   PluginOptions plugins;
   std::map<std::string, KernelPin> pins;
   std::string transport;

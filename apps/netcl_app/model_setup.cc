@@ -110,17 +110,4 @@ StepSpec step_spec_of(const TrainConfig& config, const Optimizer& optimizer,
   return out;
 }
 
-TransportAccess transport_access(LoadedPlugin& plugin) {
-  TransportAccess out;
-  out.api = &plugin.table<netcl_transport_api>(NETCL_TRANSPORT_INTERFACE);
-  out.self = plugin.self();
-  out.name = plugin.id();
-  out.call = [&plugin](const std::function<netcl_rc(netcl_call*)>& body) {
-    CallResult result;
-    result.rc = plugin.raw_call(body, &result.text);
-    return result;
-  };
-  return out;
-}
-
 }  // namespace netcl::app

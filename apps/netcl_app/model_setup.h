@@ -3,12 +3,12 @@
 #define NETCL_APPS_NETCL_APP_MODEL_SETUP_H_
 
 #include "apps/netcl_app/config.h"
-#include "core/collective/communicator.h"
 #include "core/data/dataset.h"
 #include "core/nn/step_graphs.h"
 #include "core/optim/optimizer.h"
 #include "core/optim/schedule.h"
 #include "core/runtime/plugin_host.h"
+#include "core/runtime/transport.h"
 
 namespace netcl::app {
 
@@ -31,8 +31,6 @@ struct DataShape {
 
 // `locate` of the result points into the configuration's document.
 StepSpec step_spec_of(const TrainConfig& config, const Optimizer& optimizer, const DataShape& data);
-// How a Communicator reaches a transport plugin.
-TransportAccess transport_access(LoadedPlugin& plugin);
 
 }  // namespace netcl::app
 

@@ -41,6 +41,7 @@ Json common_json(const KeptState& state, const Job& job) {
               {"skipped", p.skipped},
               {"skipped_in_a_row", p.skipped_in_a_row},
               {"seconds", p.seconds},
+              {"shares", p.shares},
               {"plateau", to_json(p.plateau)}};
   if (std::isfinite(state.best)) out["best"] = state.best;
   return out;
@@ -129,8 +130,11 @@ KeptState StateKeeper::read() const {
   p.plateau = plateau_from_json(json.at("plateau"));
   out.best = json.value("best", -std::numeric_limits<double>::infinity());
   const Snapshots::OwnNumbers own = snapshots_.own_numbers(slot, job_.place);
-  if (writers() == job_.places)  // else load() merges p.samples_since_merge = own[0];
-    p.account.samples = static_cast<int64_t>(own[1]);
+  if (writers() == job_.places) {  // else load() merges, and the shares are planned anew
+    p.samples_since_merge = own[0];
+    json.at("shares").get_to(p.shares);
+  }
+  p.account.samples = static_cast<int64_t>(own[1]);
   p.account.seconds = own[2];
   p.account.busy_seconds = own[3];
   return out;

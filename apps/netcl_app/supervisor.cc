@@ -78,6 +78,19 @@ Supervisor::~Supervisor() {
   ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
+// PoCL makes as many threads as the machine has cores, whatever the affinity: cap them, so that
+// workers share a CPU device, and each GPU keeps a core for the thread that feeds it.
+std::vector<std::string> Supervisor::core_limits(const WorkerPlace& place) const {
+  const auto gpus = std::count_if(places_.begin(), places_.end(), [](const WorkerPlace& other) {
+    return other.device.type == "gpu";
+  });
+  if (place.device.type != "cpu" || (place.share_count < 2 && gpus == 0)) return {};
+  const int64_t cores =
+      (place.device.compute_units - gpus) / std::max<int64_t>(1, place.share_count);
+  const std::string count = std::to_string(std::max<int64_t>(1, cores));
+  return {"POCL_MAX_PTHREAD_COUNT=" + count, "POCL_CPU_MAX_CU_COUNT=" + count};
+}
+
 Job Supervisor::job_for(uint32_t place) const {
   Job job = job_;
   job.place = place;
@@ -85,6 +98,10 @@ Job Supervisor::job_for(uint32_t place) const {
   job.n_ranks = static_cast<uint32_t>(group_.size());
   job.n_places = static_cast<uint32_t>(places_.size());
   job.places = group_;
+  for (const uint32_t each : group_) {
+    job.labels.push_back(places_[each].label());
+    job.devices.push_back(places_[each].device);
+  }
   job.survives = snapshots_.has_value();
   job.parent = ::getpid();
   job.device = places_[place].device;
@@ -129,7 +146,8 @@ void Supervisor::begin_generation() {
       worker->next(job_for(place), *segment_);
       continue;
     }
-    worker = std::make_unique<Worker>(places_[place], job_for(place), *segment_, memory);
+    worker = std::make_unique<Worker>(places_[place], job_for(place), *segment_, memory,
+                                      core_limits(places_[place]));
     pids_.push_back(worker->child.pid());
   }
 }

@@ -59,8 +59,8 @@ class Supervisor {
 
  private:
   using Worker = WorkerProcess;
-  static constexpr uint32_t kNobody = UINT32_MAX;
 
+  std::vector<std::string> core_limits(const WorkerPlace& place) const;
   Job job_for(uint32_t place) const;
   void begin_generation();
   void read_messages(uint32_t place);

@@ -15,10 +15,10 @@
 #include "apps/netcl_app/progress.h"
 #include "apps/netcl_app/run_dir.h"
 #include "apps/netcl_app/supervisor.h"
-#include "apps/netcl_app/transport_choice.h"
 #include "core/base/text.h"
 #include "core/distributed/shard_plan.h"
 #include "core/runtime/layer_set.h"
+#include "core/runtime/transport.h"
 
 namespace netcl::app {
 namespace fs = std::filesystem;
@@ -100,6 +100,11 @@ Setup prepare(const TrainOptions& options, TrainConfig config) {
 
 Json environment_of(const Setup& setup, const RunOutcome& outcome) {
   Json out = {{"netcl", "0.1.0"}, {"transport", setup.transport}, {"workers", Json::array()}};
+  if (setup.places.size() > 1) {  // the shares at the end
+    out["shard_weights"] = Json::array();
+    for (const Json& done : outcome.done)
+      out["shard_weights"].push_back(done.is_object() ? done.at("share") : Json());
+  }
   for (size_t r = 0; r < setup.places.size(); ++r) {
     Json worker = {{"rank", r},
                    {"device", setup.places[r].label()},
@@ -160,9 +165,21 @@ class Recording {
         worker["samples"] = done.at("samples");
         worker["share"] = done.at("share");
         if (seconds > 0) worker["samples_per_second"] = done.at("samples").get<double>() / seconds;
+        if (done.contains("account")) out["account"] = done.at("account");
         stopped = done.at("stopped").get<std::string>();
       }
       out["workers"].push_back(worker);
+    }
+    if (out.contains("account")) {
+      for (Json& of : out["account"]["workers"]) {  // of the last generation, with its ranks
+        for (Json& worker : out["workers"]) {
+          if (worker.at("device") != of.at("device")) continue;
+          of.erase("rank");
+          worker.update(of);
+          break;
+        }
+      }
+      out["account"].erase("workers");
     }
     if (outcome.error)
       stopped = outcome.error->code() == ErrorCode::kInterrupted ? "interrupted" : "failed";
@@ -175,9 +192,10 @@ class Recording {
  private:
   // Steps that a failure made the workers repeat come again.
   void losses(const Json& message) {
-    const Json& values = message.at("losses");
+    const Json &values = message.at("losses"), &seconds = message.at("seconds");
     int64_t step = message.at("step").get<int64_t>() - static_cast<int64_t>(values.size());
-    for (const Json& loss : values) losses_[++step] = loss;
+    for (size_t i = 0; i < values.size(); ++i)
+      losses_[++step] = {{"loss", values[i]}, {"seconds", seconds[i]}};
   }
 
   void epoch(const Json& message) {
@@ -186,8 +204,11 @@ class Recording {
     if (message.at("step").get<int64_t>() <= steps_) return;
     const auto last = losses_.upper_bound(message.at("step").get<int64_t>());
     const auto first = losses_.lower_bound(message.at("first_step").get<int64_t>());
-    for (auto it = first; it != last; ++it)
-      dir_.append_metrics({{"step", it->first}, {"epoch", epoch + 1}, {"loss", it->second}});
+    for (auto it = first; it != last; ++it) {
+      Json step = {{"step", it->first}, {"epoch", epoch + 1}};
+      step.update(it->second);
+      dir_.append_metrics(step);
+    }
     losses_.erase(losses_.begin(), last);
     Json line = {{"epoch", epoch + 1},
                  {"steps", message.at("step")},
@@ -217,7 +238,7 @@ class Recording {
   int64_t epochs_ = 0, steps_ = 0;
   double samples_ = 0, seconds_ = 0;
   Json train_loss_, metrics_ = Json::object();
-  std::map<int64_t, Json> losses_;  // by step, of the epoch under way
+  std::map<int64_t, Json> losses_;  // and seconds; by step, of the epoch under way
 };
 
 Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
@@ -245,6 +266,30 @@ void describe_run(const Setup& setup, Progress& progress) {
                         setup.data.test ? setup.data.test->num_samples() : 0, " test samples"));
 }
 
+// The account of a run on several devices, for people.
+std::string account_text(const Json& result) {
+  if (!result.contains("account")) return "";
+  const Json& account = result.at("account");
+  const auto number = [](const Json& json, const char* key) { return json.at(key).get<double>(); };
+  const auto whole = [&](const Json& json, const char* key) {
+    return static_cast<int64_t>(std::round(number(json, key)));
+  };
+  std::string out;
+  for (const Json& worker : result.at("workers")) {
+    const double change = number(worker, "percent_without");
+    const double share = std::round(1000 * number(worker, "share")) / 10;
+    out += str_cat(
+        worker.at("device").get<std::string>(), ": ", share, " % of the samples; alone ",
+        whole(worker, "solo_samples_per_second"), " samples/s; without its samples the run is ",
+        std::round(std::abs(change) * 10) / 10, " % ", change < 0 ? "slower" : "faster", "\n");
+  }
+  return out + str_cat("all together ", whole(account, "all_samples_per_second"), " samples/s, ",
+                       whole(account, "percent_of_sum"), " % of the sum of ",
+                       whole(account, "sum_samples_per_second"), "; ",
+                       whole(account, "exposed_communication_percent"),
+                       " % of a step is communication that nothing hides\n");
+}
+
 int finish(const TrainOptions& options, const Json& result, const RunOutcome& outcome) {
   if (options.json) std::cout << result.dump(2) << "\n";
   if (outcome.error) return exit_code(outcome.error->code());  // printed when it happened
@@ -259,7 +304,8 @@ int finish(const TrainOptions& options, const Json& result, const RunOutcome& ou
               << result.at("train_loss").dump() << ", "
               << static_cast<int64_t>(result.at("samples_per_second").get<double>())
               << " samples/s\n"
-              << "run directory " << result.at("run_dir").get<std::string>() << "\n";
+              << account_text(result) << "run directory " << result.at("run_dir").get<std::string>()
+              << "\n";
   }
   return 0;
 }

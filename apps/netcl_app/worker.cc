@@ -20,6 +20,7 @@
 #include "apps/netcl_app/rank_group.h"
 #include "apps/netcl_app/state_keeper.h"
 #include "core/base/environment.h"
+#include "core/distributed/device_limits.h"
 #include "core/distributed/fd_channel.h"
 #include "core/distributed/parameter_check.h"
 #include "core/distributed/process.h"
@@ -151,6 +152,8 @@ class Worker {
     if (!is_set_up_) point(FaultPoints::kSetUp);
     is_set_up_ = true;
     point(FaultPoints::kGroup);
+    read_start();
+    find_limits();
     open_group();
     CompiledGraph::AllReduce all_reduce;
     if (group_) {
@@ -160,9 +163,9 @@ class Worker {
     }
     replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows(), all_reduce,
                      config_.accumulate > 1);
-    read_start();
-    trainer_.emplace(trainer_options(), *replica_, group(), ShardPlan(job_.shard, job_.n_ranks),
-                     train_, test_ ? &*test_ : nullptr, hooks());
+    read_snapshot();
+    trainer_.emplace(trainer_options(), *replica_, group(), first_plan(), train_,
+                     test_ ? &*test_ : nullptr, hooks());
     trainer_->prepare();
     start_values();
     point(FaultPoints::kPrepared);
@@ -186,6 +189,7 @@ class Worker {
     group_.reset();
     start_.reset();
     losses_.clear();
+    step_seconds_.clear();
   }
 
   // Waits, parked, for the supervisor's word. False: the run is over.
@@ -205,10 +209,45 @@ class Worker {
     });
   }
 
+  // Of a pass: this rank's, which may hold less than a whole one where the shares are free.
   int64_t max_rows() const {
     const int64_t rows = std::min(
         config_.batch_size, std::max(train_.epoch_samples(), test_ ? test_->num_samples() : 0));
-    return (rows + config_.accumulate - 1) / config_.accumulate;  // of a pass
+    const int64_t pass = (rows + config_.accumulate - 1) / config_.accumulate;
+    return limits_.empty() ? pass : std::min(pass, std::max<int64_t>(1, own_limit()));
+  }
+
+  int64_t own_limit() const { return limits_[job_.rank].max_rows; }
+
+  // Every rank finds the same from what the supervisor says of all devices.
+  void find_limits() {
+    limits_.clear();
+    if (!ShardPlan(job_.shard, job_.n_ranks).is_auto() || job_.n_ranks == 1) return;
+    const int64_t most = max_rows();
+    std::vector<RankLimits> limits;
+    for (const DeviceInfo& device : job_.devices)
+      limits.push_back(limits_of(graphs_, device, most));
+    limits_ = limits;
+  }
+
+  // Where a run goes on with the same devices, it begins with the shares that it had.
+  ShardPlan first_plan() const {
+    ShardPlan plan(job_.shard, job_.n_ranks);
+    if (!plan.is_auto() || job_.n_ranks == 1) return plan;
+    plan.set_weights(first_weights(job_.devices));
+    if (progress_ && progress_->shares.size() == job_.n_ranks) plan.set_weights(progress_->shares);
+    if (start_ && start_->state.contains("shard_weights") &&
+        start_->state.value("shard_devices", Json()) == group_devices()) {
+      plan.set_weights(start_->state.at("shard_weights").get<std::vector<double>>());
+    }
+    return plan;
+  }
+
+  Json group_devices() const {
+    Json out = Json::array();
+    for (size_t r = 0; r < job_.labels.size(); ++r)
+      out.push_back(job_.labels[r] + " " + job_.devices[r].name);
+    return out;
   }
 
   Json metrics_of(const Sums& sums) const {
@@ -239,23 +278,25 @@ class Worker {
   Group group() { return group_ ? group_->links() : Group{}; }
 
   void read_start() {
-    const bool train = job_.mode == "train";
-    if (train) checks_.emplace(*segment_, job_, Due::kCheck, kCheckShare, 0, kCheckSteps);
-    if (train && snapshots_) keeper_.emplace(*snapshots_, job_, *segment_, *replica_);
     best_ = -std::numeric_limits<double>::infinity();
-    progress_.reset();
-    if (job_.snapshot >= 0) {
-      const KeptState kept = keeper_->read();
-      progress_ = kept.progress;
-      best_ = kept.best;
-      return;
-    }
+    if (job_.snapshot >= 0) return;
     first_step_ = 0;
     if (job_.resume.empty()) return;
     start_ = read_checkpoint(job_.resume);
     if (job_.mode == "train") first_step_ = start_->state.at("step").get<int64_t>();
     best_ = start_->state.value("best", best_);
     if (job_.mode == "train") read_progress(start_->state);
+  }
+
+  void read_snapshot() {
+    const bool train = job_.mode == "train";
+    if (train) checks_.emplace(*segment_, job_, Due::kCheck, kCheckShare, 0, kCheckSteps);
+    if (train && snapshots_) keeper_.emplace(*snapshots_, job_, *segment_, *replica_);
+    progress_.reset();
+    if (job_.snapshot < 0) return;
+    const KeptState kept = keeper_->read();
+    progress_ = kept.progress;
+    best_ = kept.best;
   }
 
   void read_progress(const Json& state) {
@@ -285,9 +326,11 @@ class Worker {
     out.batch_size = config_.batch_size;
     out.epochs = config_.epochs;
     out.max_steps = job_.max_steps;
-    out.first_step = first_step_;
+    out.first_step = progress_ ? progress_->step : first_step_;
     out.seed = config_.seed;
     out.progress = progress_;
+    out.rank_names = job_.labels;
+    out.rank_limits = limits_;
     return out;
   }
 
@@ -298,6 +341,7 @@ class Worker {
       if (job_.rank != 0) return;
       losses_.push_back(report.loss);
       last_step_ = report.step;
+      step_seconds_.push_back(report.seconds);
       if (now_seconds() - last_message_ < kStepMessageSeconds) return;
       last_message_ = now_seconds();
       send_losses({{"type", "step"}, {"epoch", report.epoch}, {"loss", report.loss}});
@@ -325,7 +369,9 @@ class Worker {
   void send_losses(Json message) {
     message["step"] = last_step_;
     message["losses"] = losses_;
+    message["seconds"] = step_seconds_;
     losses_.clear();
+    step_seconds_.clear();
     send(message);
   }
 
@@ -398,6 +444,10 @@ class Worker {
                   {"samples", train_.epoch_samples()},
                   {"data_set", DataShape::of(train_).json()}};
     if (std::isfinite(best_)) state["best"] = best_;
+    if (job_.n_ranks > 1) {
+      state["shard_weights"] = report.shares;
+      state["shard_devices"] = group_devices();
+    }
     state["train"] = metrics_of(report.train);
     if (report.test) state["test"] = scalar_metrics(metrics_of(*report.test));
     if (config_.schedule.schedule.type == Schedule::Type::kPlateau) {
@@ -439,17 +489,39 @@ class Worker {
     send(message);
   }
 
+  Json account_json(const ShardAccount& account) const {
+    const double sum = account.sum_samples_per_second(), all = account.all_samples_per_second;
+    Json out = {{"sum_samples_per_second", sum},
+                {"all_samples_per_second", all},
+                {"percent_of_sum", sum > 0 ? 100 * all / sum : 0},
+                {"exposed_communication_percent", 100 * account.exposed},
+                {"left_out", Json::array()},
+                {"workers", Json::array()}};
+    for (size_t r = 0; r < account.ranks.size(); ++r) {
+      const ShardAccount::Rank& rank = account.ranks[r];
+      if (rank.left_out) out["left_out"].push_back(job_.labels[r]);
+      out["workers"].push_back({{"rank", r},
+                                {"device", job_.labels[r]},
+                                {"solo_samples_per_second", rank.solo_samples_per_second},
+                                {"percent_without", 100 * rank.change_without}});
+    }
+    return out;
+  }
+
   void done(StopReason reason) {
     const RankAccount account = trainer_->account();
-    send({{"type", "done"},
-          {"stopped", reason == StopReason::kFinished   ? "finished"
-                      : reason == StopReason::kMaxSteps ? "max_steps"
-                                                        : "interrupted"},
-          {"samples", account.samples},
-          {"share", account.share},
-          {"seconds", account.seconds},
-          {"busy_seconds", account.busy_seconds},
-          {"steps", trainer_->steps_done()}});
+    Json message = {{"type", "done"},
+                    {"stopped", reason == StopReason::kFinished   ? "finished"
+                                : reason == StopReason::kMaxSteps ? "max_steps"
+                                                                  : "interrupted"},
+                    {"samples", account.samples},
+                    {"share", account.share},
+                    {"seconds", account.seconds},
+                    {"busy_seconds", account.busy_seconds},
+                    {"steps", trainer_->steps_done()}};
+    if (job_.rank == 0 && job_.n_ranks > 1)
+      message["account"] = account_json(trainer_->shard_account());
+    send(message);
   }
 
   Job job_;
@@ -480,9 +552,10 @@ class Worker {
   Sums epoch_so_far_;
   double best_ = -std::numeric_limits<double>::infinity();
   double last_message_ = 0;
-  std::vector<double> losses_;  // up to last_step_, not sent yet
+  std::vector<double> losses_, step_seconds_;  // up to last_step_, not sent yet
   int64_t last_step_ = 0, step_begun_ = 0;
   bool is_set_up_ = false;
+  std::vector<RankLimits> limits_;  // of all ranks, where the shares are free
 };
 
 void start_faults(const Job& job) {

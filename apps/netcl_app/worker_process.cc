@@ -1,6 +1,5 @@
 #include "apps/netcl_app/worker_process.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -15,17 +14,13 @@ struct WorkerProcess::Started {
 };
 
 WorkerProcess::Started WorkerProcess::start(const WorkerPlace& place, const Job& job,
-                                            const Segment& segment, const SharedMemory& memory) {
+                                            const Segment& segment, const SharedMemory& memory,
+                                            const std::vector<std::string>& more) {
   const UniqueFd text = text_to_memfd(to_json(job).dump());
   SpawnOptions options;
   options.argv = {std::filesystem::canonical("/proc/self/exe").string(), "worker"};
   std::vector<std::string> changes = only_driver(place.device.icd);
-  if (place.share_count > 1 && place.device.type == "cpu") {
-    // PoCL makes as many threads as the machine has cores, whatever the affinity: cap them.
-    const auto cores = std::max<int64_t>(1, place.device.compute_units / place.share_count);
-    changes.push_back("POCL_MAX_PTHREAD_COUNT=" + std::to_string(cores));
-    changes.push_back("POCL_CPU_MAX_CU_COUNT=" + std::to_string(cores));
-  }
+  changes.insert(changes.end(), more.begin(), more.end());
   options.environment = environment::with_changes(changes);
   options.status_fd = WorkerFds::kStatus;
   options.descriptors = {{segment.fd(), WorkerFds::kSegment},
@@ -51,8 +46,9 @@ WorkerProcess::WorkerProcess(Started started, uint32_t rank_in)
       channel_(std::move(started.channel)) {}
 
 WorkerProcess::WorkerProcess(const WorkerPlace& place, const Job& job, const Segment& segment,
-                             const SharedMemory& memory)
-    : WorkerProcess(start(place, job, segment, memory), job.rank) {}
+                             const SharedMemory& memory,
+                             const std::vector<std::string>& environment)
+    : WorkerProcess(start(place, job, segment, memory, environment), job.rank) {}
 
 bool WorkerProcess::next(const Job& job, const Segment& segment) {
   const UniqueFd text = text_to_memfd(to_json(job).dump());

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "apps/netcl_app/job.h"
 #include "core/collective/segment.h"
@@ -35,9 +37,10 @@ class WorkerProcess {
     kEnded    // the process has ended, or is about to
   };
 
-  // Starts the process with `job`, which has rank and place filled in.
+  // Starts the process with `job`, which has rank and place filled in, and with changes of its
+  // environment.
   WorkerProcess(const WorkerPlace& place, const Job& job, const Segment& segment,
-                const SharedMemory& memory);
+                const SharedMemory& memory, const std::vector<std::string>& environment);
 
   // Gives a parked worker its next job. False if it is gone.
   bool next(const Job& job, const Segment& segment);
@@ -56,7 +59,7 @@ class WorkerProcess {
   struct Started;
   WorkerProcess(Started started, uint32_t rank);
   static Started start(const WorkerPlace& place, const Job& job, const Segment& segment,
-                       const SharedMemory& memory);
+                       const SharedMemory& memory, const std::vector<std::string>& environment);
 
   std::optional<FdChannel> channel_;
 };

@@ -141,12 +141,12 @@ void Communicator::wait(Ticket ticket) {
   waited_ = std::max(waited_, ticket.value);
 }
 
-void Communicator::barrier(std::string_view name) {
+Ticket Communicator::start_barrier(std::string_view name) {
   netcl_coll c{};
   c.size = sizeof(c);
   c.kind = NETCL_BARRIER;
   c.name = {name.data(), name.size()};
-  wait(post(c));
+  return post(c);
 }
 
 void Communicator::abort(std::string_view reason) {

@@ -104,7 +104,9 @@ class Communicator {
   // Errors: kTraining naming ranks and collective.
   void wait(Ticket ticket);
   // Returns when every rank has called it.
-  void barrier(std::string_view name);
+  void barrier(std::string_view name) { wait(start_barrier(name)); }
+  // The same in two parts: wait() returns when every rank has started it.
+  Ticket start_barrier(std::string_view name);
 
   // Makes every present and later wait of this rank fail.
   void abort(std::string_view reason);

@@ -428,6 +428,20 @@ std::vector<float> Replica::read_gradients() { return read_arena(recv_, graphs_.
 void Replica::write_parameters(const std::vector<float>& arena) {
   write_arena(parameters_->buffer(), graphs_.parameters, arena);
 }
+void Replica::copy_parameters_to(const cl::Buffer& buffer, int64_t offset) {
+  with_cl_errors("copying the parameters", [&] {
+    queue_->cl().enqueueCopyBuffer(parameters_->buffer(), buffer, 0,
+                                   static_cast<size_t>(offset) * sizeof(float),
+                                   arena_bytes(graphs_.parameters));
+  });
+}
+void Replica::copy_parameters_from(const cl::Buffer& buffer, int64_t offset) {
+  with_cl_errors("copying the parameters", [&] {
+    queue_->cl().enqueueCopyBuffer(buffer, parameters_->buffer(),
+                                   static_cast<size_t>(offset) * sizeof(float), 0,
+                                   arena_bytes(graphs_.parameters));
+  });
+}
 std::array<float, 2> Replica::read_loss_scale() {
   std::array<float, 2> out{};
   with_cl_errors("reading the loss scale", [&] {

@@ -92,6 +92,10 @@ class Replica {
   // Whole arenas as laid out by StepGraphs::parameters; wait for the device.
   std::vector<float> read_parameters();
   void write_parameters(const std::vector<float>& arena);
+  // Enqueues a copy of the parameters to or from `buffer`, where they lie `offset` floats behind
+  // its beginning.
+  void copy_parameters_to(const cl::Buffer& buffer, int64_t offset);
+  void copy_parameters_from(const cl::Buffer& buffer, int64_t offset);
   // As laid out by StepGraphs::statistic_values: those in use. Empty if there are none.
   // Scale and good steps (core/nn/loss_scale.h); without loss scaling nothing reads them.
   std::array<float, 2> read_loss_scale();

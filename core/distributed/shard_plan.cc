@@ -49,32 +49,14 @@ std::vector<int64_t> ShardPlan::counts(int64_t batch) const {
               : shard_counts(batch, weights_);
 }
 
-bool ShardPlan::adapt(const std::vector<double>& seconds_per_sample, double max_change) {
-  if (!auto_ || weights_.size() < 2) return false;
-  const auto measured = [&](size_t i) { return seconds_per_sample[i] > 0; };
-  std::vector<double> wanted = weights_;
-  double old_time = 0, share = 0, speed = 0;  // share: of the measured ranks together
-  for (size_t i = 0; i < weights_.size(); ++i) {
-    if (!measured(i)) continue;
-    share += weights_[i];
-    speed += 1.0 / seconds_per_sample[i];
-    old_time = std::max(old_time, weights_[i] * seconds_per_sample[i]);
-  }
-  if (old_time == 0) return false;
-  for (size_t i = 0; i < weights_.size(); ++i) {
-    if (measured(i)) wanted[i] = share / (seconds_per_sample[i] * speed);
-  }
-  double new_time = 0;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (measured(i)) new_time = std::max(new_time, wanted[i] * seconds_per_sample[i]);
-  }
-  if (old_time < new_time * (1 + kLeastGain)) return false;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    wanted[i] =
-        std::clamp(wanted[i], weights_[i] * (1 - max_change), weights_[i] * (1 + max_change));
-  }
-  weights_ = normalised(wanted);
-  return true;
+void ShardPlan::set_weights(std::vector<double> weights) {
+  const bool good = weights.size() == weights_.size() &&
+                    std::all_of(weights.begin(), weights.end(),
+                                [](double w) { return std::isfinite(w) && w >= 0; }) &&
+                    std::any_of(weights.begin(), weights.end(), [](double w) { return w > 0; });
+  NETCL_CHECK(auto_ && good, ErrorCode::kInternal, "a plan of ", weights_.size(),
+              " ranks cannot take ", weights.size(), " weights");
+  weights_ = normalised(std::move(weights));
 }
 
 }  // namespace netcl

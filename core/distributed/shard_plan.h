@@ -1,6 +1,5 @@
-// How a batch is split over the ranks: fixed weights, or weights by measured speed.
-//
-// Every rank computes the same plan from the same exchanged measurements. Threads: one.
+// How a batch is split over the ranks: fixed weights, or weights by measured speed, which a
+// ShardPlanner finds. Threads: one.
 #ifndef NETCL_CORE_DISTRIBUTED_SHARD_PLAN_H_
 #define NETCL_CORE_DISTRIBUTED_SHARD_PLAN_H_
 
@@ -20,15 +19,11 @@ class ShardPlan {
   // Samples of each rank in a batch; they sum to `batch`.
   std::vector<int64_t> counts(int64_t batch) const;
 
-  // For auto: takes each rank's measured seconds per sample and plans for equal finish times.
-  // Changes the weights only if every rank was measured (above 0) and the slowest one's time would
-  // shrink by more than kLeastGain; returns true then. A weight changes by at most the factor
-  // max_change, so that one noisy measurement cannot turn the plan over.
-  bool adapt(const std::vector<double>& seconds_per_sample, double max_change);
-
-  static constexpr double kLeastGain = 0.03;
-  static constexpr double kMaxChange = 0.2;    // of a share, once the first measurement was taken
-  static constexpr double kFirstChange = 1e6;  // the first measurement may change everything
+  // For auto: other weights, one a rank, which need not sum to 1 (a plan that was saved, or one by
+  // measured speed). Errors: kInternal for a plan that is fixed, or weights that are none.
+  void set_weights(std::vector<double> weights);
+  // Keeps the plan as it is: auto no longer measures (reproducible runs).
+  void fix() { auto_ = false; }
 
  private:
   bool auto_ = false;

@@ -19,6 +19,24 @@ double now_seconds() {
 
 float* floats(const PinnedBuffer& buffer) { return static_cast<float*>(buffer.data()); }
 
+// What the planner is told of the ranks; `full`: of a full batch.
+ShardPlannerOptions planner_options(const TrainerOptions& options, int64_t full, uint32_t ranks) {
+  ShardPlannerOptions out{full, options.accumulate, options.rank_names, options.rank_limits};
+  for (uint32_t r = static_cast<uint32_t>(out.names.size()); r < ranks; ++r)
+    out.names.push_back(str_cat("rank ", r));
+  out.limits.resize(ranks);
+  return out;
+}
+
+// Rows of a whole batch that this rank may get at most.
+int64_t own_rows(const TrainerOptions& options, const ShardPlan& plan, uint32_t rank,
+                 int64_t most) {
+  if (!plan.is_auto() || options.rank_limits.empty()) return most;
+  const int64_t pass = (most + options.accumulate - 1) / options.accumulate;
+  const int64_t fits = options.rank_limits[rank].max_rows;
+  return fits < pass ? fits * options.accumulate : most;
+}
+
 void wait(const cl::Event& event) {
   with_cl_errors("waiting for a step", [&] { event.wait(); });
 }
@@ -35,14 +53,17 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
       test_(test),
       hooks_(std::move(hooks)),
       batches_(train.num_samples(), options_.batch_size, options_.seed, true, train.draws()),
-      max_rows_(std::min(options_.batch_size,
-                         std::max(train.epoch_samples(), test ? test->num_samples() : 0))),
+      max_rows_(own_rows(options_, plan_, group.rank,
+                         std::min(options_.batch_size, std::max(train.epoch_samples(),
+                                                                test ? test->num_samples() : 0)))),
       sums_inside_(replica.graphs().largest_all_reduce() > 0),
       exchange_(replica, group),
       evaluator_(replica, group, pass_rows(), evaluator_hooks()),
       carried_(options_.epoch_so_far),
       plateau_(options_.plateau),
-      step_(options_.first_step) {
+      step_(options_.first_step),
+      planner_(planner_options(options_, batch_sizes()[0], group.n_ranks), plan_) {
+  if (group_.bootstrap != nullptr) times_.emplace(*group_.bootstrap);
   const Device& device = replica_.queue().device();
   const size_t row_bytes = train_.input_bytes() + train_.label_bytes();
   for (size_t i = 0; i < kSlots; ++i) {
@@ -81,6 +102,7 @@ TrainerProgress Trainer::progress() {
   out.skipped_in_a_row = skipped_in_a_row_;
   out.seconds = now_seconds() - epoch_begin_;
   out.plateau = plateau_;
+  out.shares = plan_.weights();
   out.samples_since_merge = samples_since_merge_;
   out.account = account_;
   return out;
@@ -230,7 +252,7 @@ void Trainer::end_plateau_epoch(const EpochReport& report) {
   hooks_.note(str_cat("the loss has stopped falling: learning rate ", learning_rate(report.step)));
 }
 
-void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
+bool Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
   const std::vector<IndexRange> shards = pass_shards(batches_.range(index).count);
   const int64_t rows = batch.count;
   ++step_;
@@ -239,16 +261,18 @@ void Trainer::train_step(int64_t epoch, int64_t index, BatchSlot& batch) {
   staged_.push_back(passes(batch, shards));
   point("computed", rows);
   const double busy = exchange_.finish(learning_rate(step_));
-  if (group_.communicator != nullptr) {
-    account_.busy_seconds += busy;
-    if (rows > 0) seconds_per_sample_.push_back(busy / static_cast<double>(rows));
-  }
+  account_.busy_seconds += busy;
+  const double now = now_seconds(), seconds = now - step_end_;
+  const StepTime mine{rows, busy, step_end_near_ ? seconds : 0};
+  step_end_ = now;
+  step_end_near_ = true;
   const size_t slot = static_cast<size_t>(step_) % (kInFlight + 1);
-  pending_.push_back({epoch, step_, replica_.read_sums(sums_of(slot), true), slot});
+  pending_.push_back({epoch, step_, replica_.read_sums(sums_of(slot), true), slot, seconds});
   account_.samples += rows;
   samples_since_merge_ += static_cast<double>(rows);
   drain(kInFlight);
   point("updated", rows);
+  return replan(mine);
 }
 
 void Trainer::no_number(const Pending& at, const char* what, double value) {
@@ -296,7 +320,7 @@ void Trainer::drain(size_t keep) {
     }
     last_loss_ = loss;
     for (const auto& [name, value] : step.values) epoch_sums_.values[name] += value;
-    if (hooks_.step) hooks_.step({pending.epoch, pending.step, loss});
+    if (hooks_.step) hooks_.step({pending.epoch, pending.step, loss, pending.seconds});
   }
 }
 
@@ -333,7 +357,8 @@ bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
       staged_.pop_front();
       prefetcher.release();
     }
-    train_step(epoch, i, *prefetcher.acquire());
+    // With another plan the batches that are staged ahead hold the wrong samples.
+    if (train_step(epoch, i, *prefetcher.acquire())) break;
   }
   while (!staged_.empty()) {
     wait(staged_.front());
@@ -343,42 +368,30 @@ bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
   return go_on;
 }
 
-void Trainer::replan() {
-  if (!plan_.is_auto() || group_.bootstrap == nullptr) return;
-  if (replans_ > 0 && step_ - planned_at_ < kReplanSteps) return;
-  double mine = 0;
-  if (!seconds_per_sample_.empty()) {
-    const auto middle =
-        seconds_per_sample_.begin() + static_cast<std::ptrdiff_t>(seconds_per_sample_.size() / 2);
-    std::nth_element(seconds_per_sample_.begin(), middle, seconds_per_sample_.end());
-    mine = *middle;
-  }
-  std::vector<double> all(group_.n_ranks);
-  group_.bootstrap->exchange(&mine, sizeof(mine), all.data());
-  seconds_per_sample_.clear();
-  planned_at_ = step_;
-  const double max_change = replans_++ == 0 ? ShardPlan::kFirstChange : ShardPlan::kMaxChange;
-  if (!plan_.adapt(all, max_change) || group_.rank != 0 || !hooks_.note) return;
-  std::string text = "shards by measured speed:";
-  for (const double w : plan_.weights()) text += str_cat(" ", std::round(w * 1000) / 10, "%");
-  hooks_.note(text);
+bool Trainer::replan(const StepTime& mine) {
+  if (!times_) return false;
+  times_->write(step_, mine);
+  if (step_ - 1 <= options_.first_step) return false;  // nobody has a record of the step before
+  const auto change = planner_.observe(times_->read(step_ - 1));
+  if (!change) return false;
+  if (group_.rank == 0 && hooks_.note && !change->note.empty())
+    hooks_.note(str_cat("step ", step_ + 1, ": ", change->note));
+  if (change->weights.empty()) return false;
+  plan_.set_weights(change->weights);
+  return true;
 }
 
 StopReason Trainer::run() {
   const int64_t per_epoch = batches_.steps_per_epoch();
-  const int64_t begun_at = step_;
   bool go_on = true;
   for (int64_t epoch = step_ / per_epoch; epoch < options_.epochs && go_on; ++epoch) {
     const int64_t first = step_ - epoch * per_epoch;
     begin_epoch(first == 0);
     const int64_t started = epoch_started_;
-    const bool trial = plan_.is_auto() && group_.n_ranks > 1 && step_ == begun_at;
-    const int64_t middle = trial ? std::min(first + kTrialSteps, per_epoch) : first;
-    if (middle > first) {
-      go_on = run_steps(epoch, first, middle);
-      if (go_on) replan();
-    }
-    if (go_on) go_on = run_steps(epoch, middle, per_epoch);
+    step_end_ = now_seconds();
+    step_end_near_ = false;
+    for (int64_t next = first; go_on && next < per_epoch; next = step_ - epoch * per_epoch)
+      go_on = run_steps(epoch, next, per_epoch);
     drain(0);
     replica_.queue().finish();
     if (step_ == started) break;  // stopped before the epoch's first step: nothing to tell
@@ -398,7 +411,6 @@ StopReason Trainer::run() {
     for (int64_t s = started - epoch * per_epoch; s < step_ - epoch * per_epoch; ++s) {
       report.samples += batches_.range(s).count;
     }
-    if (go_on) replan();
     boundary(true);
     if (merge_statistics(replica_, group_, samples_since_merge_)) samples_since_merge_ = 0;
     check_statistics(replica_, step_);
@@ -409,6 +421,7 @@ StopReason Trainer::run() {
     }
     if (go_on) end_plateau_epoch(report);
     report.plateau = plateau_;
+    report.shares = plan_.weights();
     if (hooks_.epoch) hooks_.epoch(report);
   }
   if (go_on && options_.max_steps > 0 && step_ >= options_.max_steps &&

@@ -24,6 +24,8 @@
 #include "core/distributed/group.h"
 #include "core/distributed/replica.h"
 #include "core/distributed/shard_plan.h"
+#include "core/distributed/shard_planner.h"
+#include "core/distributed/step_times.h"
 #include "core/distributed/sums.h"
 #include "core/distributed/trainer_progress.h"
 #include "core/optim/schedule.h"
@@ -43,11 +45,15 @@ struct TrainerOptions {
   Sums epoch_so_far = {};  // of the epoch in which first_step lies (resume)
   // Go on from here, in place of the three above; the run's reports show no seam.
   std::optional<TrainerProgress> progress = std::nullopt;
+  // Of the ranks, for shares by measured speed; without, the devices hold and like everything.
+  std::vector<std::string> rank_names = {};
+  std::vector<RankLimits> rank_limits = {};
 };
 
 struct StepReport {
   int64_t epoch = 0, step = 0;  // epoch from 0; step from 1 over the whole run
   double loss = 0;              // of the global batch
+  double seconds = 0;           // since the end of the step before, or the begin of the epoch
 };
 
 struct EpochReport {
@@ -63,6 +69,7 @@ struct EpochReport {
   int64_t skipped = 0;              // steps without an update: gradients overflowed (fp16)
   Plateau plateau;
   std::optional<Sums> test;
+  std::vector<double> shares;  // of the ranks, from here on
 };
 
 enum class TrainerPhase { kPreparing, kTraining, kEvaluating };
@@ -104,6 +111,8 @@ class Trainer {
   RankAccount account() const;
   // Waits for the steps that are under way. Inside of hooks.boundary only.
   TrainerProgress progress();
+  ShardAccount shard_account() const { return planner_.account(); }
+  const std::vector<double>& shares() const { return plan_.weights(); }
   int64_t steps_done() const { return step_; }
   int64_t first_pass_rows() const;  // this rank's samples in the first pass over a full batch
 
@@ -112,10 +121,14 @@ class Trainer {
     int64_t epoch, step;
     cl::Event done;
     size_t slot;  // of sums_ring_
+    double seconds;
   };
-  // Steps [first, last) of an epoch with a fixed plan; false if the run must stop.
+  // Steps [first, last) of an epoch, or fewer if the plan changes; false if the run must stop.
   bool run_steps(int64_t epoch, int64_t first, int64_t last);
-  void train_step(int64_t epoch, int64_t index, BatchSlot& batch);
+  // One step; true if the next one has another plan.
+  bool train_step(int64_t epoch, int64_t index, BatchSlot& batch);
+  // Tells the planner what the ranks measured; as train_step. Collective, without a wait.
+  bool replan(const StepTime& mine);
   // The passes of a step; the event after which the batch's memory is free.
   cl::Event passes(const BatchSlot& batch, const std::vector<IndexRange>& shards);
   // This rank's part of every pass over a batch of `rows`.
@@ -130,7 +143,6 @@ class Trainer {
   void drain(size_t keep);
   void take_norm(const Pending& step, double norm);
   bool must_stop();
-  void replan();
   Evaluator::Hooks evaluator_hooks() const;
   void phase(TrainerPhase now) const;
   void point(const char* name, int64_t rows) const;
@@ -143,8 +155,6 @@ class Trainer {
   static constexpr size_t kInFlight = 4;  // steps whose sums have not come back
   // Skipped steps on end: enough to halve the largest loss scale to the least one, and some more.
   static constexpr int64_t kMostSkipped = 32;
-  static constexpr int64_t kTrialSteps = 10;   // before the first measured plan
-  static constexpr int64_t kReplanSteps = 50;  // at least, between two later ones
 
   const TrainerOptions options_;
   Replica& replica_;
@@ -171,9 +181,11 @@ class Trainer {
   double epoch_begin_ = 0;  // seconds
   bool resumed_ = false;    // the epoch's numbers are those of options_.progress
   RankAccount account_;
-  std::vector<double> seconds_per_sample_;  // of this rank's steps since the last plan
-  int64_t replans_ = 0, planned_at_ = 0;
   int64_t step_ = 0;
+  ShardPlanner planner_;
+  std::optional<StepTimes> times_;  // of a group
+  double step_end_ = 0;             // of the last step
+  bool step_end_near_ = false;      // nothing but steps since then
   double samples_since_merge_ = 0;  // this rank's
   int64_t stop_at_ = -1;
   double last_loss_ = std::numeric_limits<double>::quiet_NaN();  // the last finite one

@@ -3,6 +3,7 @@
 #define NETCL_CORE_DISTRIBUTED_TRAINER_PROGRESS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "core/distributed/sums.h"
 #include "core/optim/schedule.h"
@@ -27,6 +28,7 @@ struct TrainerProgress {
   int64_t norm_steps = 0, skipped = 0, skipped_in_a_row = 0;
   double seconds = 0;
   Plateau plateau;
+  std::vector<double> shares;  // of the ranks; empty for a group of others
   // This rank's.
   double samples_since_merge = 0;
   RankAccount account;

@@ -25,6 +25,8 @@ EXPECTED = [
     "plugins/standard/plugin.json",
     "share/netcl/examples/LICENSE",
     "share/netcl/examples/README.md",
+    "share/netcl/examples/cpp/lenet.cc",
+    "share/netcl/examples/cpp/tutorial.cc",
     "share/netcl/examples/data/digits.csv.gz",
     "share/netcl/examples/data/friedman1.csv.gz",
     "share/netcl/examples/digits_mlp.json",

@@ -1,8 +1,9 @@
-// How a batch is split: the option's text, counts that sum, and adaptation with hysteresis.
+// How a batch is split: the option's text, counts that sum, and who may change it.
 #include "core/distributed/shard_plan.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "core/base/error.h"
@@ -48,44 +49,33 @@ TEST(ShardPlanTest, WeightsAreShares) {
   EXPECT_EQ(ShardPlan("even", 3).counts(7), (std::vector<int64_t>{3, 2, 2}));
 }
 
-TEST(ShardPlanTest, OnlyAutoAdapts) {
-  ShardPlan even("even", 2), given("3,1", 2), single("auto", 1);
-  EXPECT_FALSE(even.adapt({1, 9}, ShardPlan::kFirstChange));
-  EXPECT_FALSE(given.adapt({1, 9}, ShardPlan::kFirstChange));
-  EXPECT_FALSE(single.adapt({1}, ShardPlan::kFirstChange));
-  EXPECT_EQ(even.weights(), (std::vector<double>{0.5, 0.5}));
-}
-
-TEST(ShardPlanTest, AdaptsToEqualFinishTimes) {
+TEST(ShardPlanTest, AutoTakesOtherWeights) {
   ShardPlan plan("auto", 2);
-  EXPECT_TRUE(plan.adapt({1e-3, 3e-3}, ShardPlan::kFirstChange));
-  EXPECT_NEAR(plan.weights()[0], 0.75, 1e-12);
-  EXPECT_NEAR(plan.weights()[1], 0.25, 1e-12);
+  plan.set_weights({3, 1});
+  EXPECT_EQ(plan.weights(), (std::vector<double>{0.75, 0.25}));
   EXPECT_EQ(plan.counts(64), (std::vector<int64_t>{48, 16}));
+  plan.set_weights({0, 5});
+  EXPECT_EQ(plan.counts(9), (std::vector<int64_t>{0, 9}));
 }
 
-TEST(ShardPlanTest, ASmallGainChangesNothing) {
+TEST(ShardPlanTest, RefusesWeightsThatAreNone) {
+  ShardPlan plan("auto", 2), even("even", 2), given("3,1", 2);
+  for (const std::vector<double>& bad :
+       std::vector<std::vector<double>>{{}, {1}, {1, 2, 3}, {0, 0}, {1, -1}, {1, NAN}}) {
+    EXPECT_THROW(plan.set_weights(bad), Error);
+  }
+  EXPECT_THROW(even.set_weights({1, 2}), Error);
+  EXPECT_THROW(given.set_weights({1, 2}), Error);
+  EXPECT_EQ(given.counts(64), (std::vector<int64_t>{48, 16}));
+}
+
+TEST(ShardPlanTest, AFixedPlanStays) {
   ShardPlan plan("auto", 2);
-  EXPECT_FALSE(plan.adapt({1.00, 1.05}, ShardPlan::kFirstChange));  // would gain 2.4 %
-  EXPECT_EQ(plan.weights(), (std::vector<double>{0.5, 0.5}));
-  EXPECT_TRUE(plan.adapt({1.00, 1.10}, ShardPlan::kFirstChange));  // 4.8 %
-}
-
-TEST(ShardPlanTest, AShareChangesByAtMostTheGivenFactor) {
-  ShardPlan plan("auto", 2);
-  EXPECT_TRUE(plan.adapt({1, 9}, ShardPlan::kMaxChange));
-  EXPECT_NEAR(plan.weights()[0], 0.6, 1e-12);
-  EXPECT_NEAR(plan.weights()[1], 0.4, 1e-12);
-}
-
-TEST(ShardPlanTest, ARankThatWasNotMeasuredKeepsItsWeight) {
-  ShardPlan plan("auto", 4);
-  EXPECT_FALSE(plan.adapt({0, 0, 0, 0}, ShardPlan::kFirstChange));
-  EXPECT_TRUE(plan.adapt({1, 0, 2, 0}, ShardPlan::kFirstChange));
-  EXPECT_NEAR(plan.weights()[0], 1.0 / 3, 1e-12);
-  EXPECT_NEAR(plan.weights()[1], 0.25, 1e-12);
-  EXPECT_NEAR(plan.weights()[2], 1.0 / 6, 1e-12);
-  EXPECT_NEAR(plan.weights()[3], 0.25, 1e-12);
+  plan.set_weights({3, 1});
+  plan.fix();
+  EXPECT_FALSE(plan.is_auto());
+  EXPECT_THROW(plan.set_weights({1, 1}), Error);
+  EXPECT_EQ(plan.counts(64), (std::vector<int64_t>{48, 16}));
 }
 
 }  // namespace

@@ -1,15 +1,19 @@
 // One rank's end of a group: takes collectives and works them off in a progress thread.
 //
 // A collective is cut into chunks. Per chunk each rank publishes its contribution in its slot;
-// once all have published, each rank reduces its own slice over all slots, in rank order, into the
+// once all have published, each rank reduces its own share over all slots, in rank order, into the
 // shared result and says so; once all have, the chunk may go to the device. The three stages of
-// different chunks overlap; there is no lock and no barrier between ranks, only counters. In small
-// buckets every rank reduces everything for itself and the second wait falls away.
+// different chunks overlap: copies in both directions run on queues of their own, and where the
+// device leaves processors free, several threads reduce. There is no lock and no barrier between
+// ranks, only counters. Collectives that only move data publish at once, and the owner of a chunk
+// puts it straight into the result. Of small messages every rank reads all and computes what it
+// needs for itself, and the second wait falls away.
 //
-// Why slots can be used again: the progress thread takes one collective after the other. A rank
-// that publishes in collective k+1 has finished k, so nobody who has seen that needs the result of
-// k any more; and it finished k only after all had reduced it (large) or, since stages alternate,
-// after all had published k, hence finished k-1 (small).
+// Why slots, stages and results can be used again: a rank takes one collective after the other. A
+// rank that publishes in collective k+1 has finished k, so nobody who has seen that of all ranks
+// writes what somebody still reads; and it finished k only after all had placed their shares, hence
+// read its slot (large) or, since stages alternate, after all had published k, hence finished k-1
+// (small).
 //
 // Posting says that, once `ready` is complete, the rank no longer reads the same elements of
 // `recv`: the ranks' results may be the same memory. `recv` must not be written.
@@ -19,8 +23,6 @@
 // Threads: abort: any; the rest: [group].
 #ifndef NETCL_PLUGINS_TRANSPORT_HOST_GROUP_H_
 #define NETCL_PLUGINS_TRANSPORT_HOST_GROUP_H_
-
-#include <CL/cl.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -34,6 +36,8 @@
 
 #include "core/abi/netcl_plugin.hpp"
 #include "plugins/transport/host/bucket.h"
+#include "plugins/transport/host/collective.h"
+#include "plugins/transport/host/reducers.h"
 #include "plugins/transport/host/shared_state.h"
 
 namespace netcl::host_transport {
@@ -41,7 +45,10 @@ namespace netcl::host_transport {
 struct Options {
   // 0: by device (the copies of a processor are cut finer). The ranks agree on the largest.
   uint64_t chunk_bytes = 0;
-  bool allow_zero_copy = true;
+  std::optional<Way> way = {};  // none: the fastest
+  // Threads that reduce beside the one that runs the collectives; none: by device and processors.
+  std::optional<uint32_t> reducers = {};
+  std::optional<bool> stream = {};  // whether results are written past the caches; none: by size
 };
 
 class HostGroup : public plugin::TransportGroup {
@@ -55,27 +62,31 @@ class HostGroup : public plugin::TransportGroup {
   void wait(const plugin::Host& host, uint64_t ticket) override;
   void abort(std::string_view reason) noexcept override;
 
-  bool zero_copy() const { return zero_copy_; }
+  Way way() const { return way_; }
+  // Chunks that this rank has published since the group was opened. Threads: any.
+  uint64_t published() const { return shared_->rank(rank_)->published.load(); }
 
  private:
-  struct Posted {
-    uint64_t sequence = 0;
-    uint32_t kind = 0, dtype = 0, redop = 0, root = 0;
-    uint64_t offset_bytes = 0, count = 0, element_bytes = 0;
-    Bucket* bucket = nullptr;
-    cl_event ready = nullptr;
-    std::string name;
-  };
   struct Problem {
     netcl_rc code;
     std::string text;
   };
-  class Run;  // the collective in progress; run.cc
+  class Run;  // the collective in progress; run.h
 
-  void open_queue(const plugin::Host& host, const netcl_group_spec& spec);
-  void agree_on_chunks(const plugin::Host& host, const Options& options, bool is_cpu);
-  void check_posted(const netcl_coll& c) const;
+  void open_queues(const plugin::Host& host, const netcl_group_spec& spec);
+  void release_queues() noexcept;
+  // Chooses the way to stage and agrees with the other ranks on chunks and shares.
+  void set_up(const plugin::Host& host, const netcl_group_spec& spec, const Options& options);
+  uint32_t all_processors(const plugin::Host& host) const;
+  uint32_t default_reducers(uint32_t processors) const;
   void progress_loop();
+  // Runs the oldest posted collective. `host`: of a caller who waits for it, or nullptr.
+  // `lock` is held on entry and on return. Throws Reported if the host has stopped the group.
+  void run_oldest(std::unique_lock<std::mutex>& lock, const plugin::Host* host);
+  // Whether wait() may run the oldest collective itself, which saves two switches of threads.
+  bool can_run_here() const;
+  // Throws Reported if the host has stopped the group.
+  void ask_host(const plugin::Host& host);
   // Keeps the first problem, tells the peers of it, wakes the waiters.
   void give_up(const Problem& problem, bool tell_peers = true) noexcept;
 
@@ -83,20 +94,29 @@ class HostGroup : public plugin::TransportGroup {
   uint64_t timeout_ns_;
   netcl_boot* boot_;
   ClHandles cl_;
-  bool zero_copy_ = false;
-  uint64_t chunk_bytes_ = 0;
+  bool is_cpu_ = false;
+  Way way_ = Way::kPlain;
+  // Of the whole group: whether any, and whether every rank works on the shared memory itself.
+  bool any_zero_copy_ = false, all_zero_copy_ = false;
+  std::optional<bool> stream_;
+  uint64_t chunk_bytes_ = 0, spin_ns_ = 0;
+  // The ranks reduce in proportion to their threads: rank r from shares_[r] to shares_[r + 1] of
+  // shares_[n_ranks].
+  std::vector<uint64_t> shares_;
   SharedState* shared_ = nullptr;
+  std::unique_ptr<SmallArea> small_;
+  std::unique_ptr<Reducers> reducers_;
   std::vector<std::unique_ptr<Bucket>> buckets_;
 
   std::mutex mutex_;  // of this rank's threads; guards what follows up to `stop_`
   std::condition_variable posted_changed_, completed_changed_;
-  std::deque<Posted> posted_;
+  std::deque<Collective> posted_;
   uint64_t next_sequence_ = 1, completed_ = 0;
   std::optional<Problem> problem_;
   bool closing_ = false, running_ = false;
-  std::atomic<bool> stop_{false};  // the progress thread leaves its waits
+  std::atomic<bool> stop_{false};  // whoever runs a collective leaves its waits
 
-  uint64_t chunks_done_ = 0;  // progress thread only
+  uint64_t chunks_done_ = 0;  // of whoever runs a collective
   std::thread progress_;
 };
 

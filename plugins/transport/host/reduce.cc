@@ -1,89 +1,46 @@
 #include "plugins/transport/host/reduce.h"
 
-#include <algorithm>
-#include <cstring>
-#include <limits>
-#include <type_traits>
+#include <vector>
 
 #include "core/abi/netcl_plugin.h"
+#include "plugins/transport/host/reduce_table.h"
 
 namespace netcl::host_transport {
 namespace {
 
-struct Sum {
-  template <typename T>
-  static T apply(T a, T b) {
-    return a + b;
-  }
-};
-struct Prod {
-  template <typename T>
-  static T apply(T a, T b) {
-    return a * b;
-  }
-};
-// `b != b` holds for NaN alone. A NaN in `a` stays, since no comparison with it is true.
-struct Max {
-  template <typename T>
-  static T apply(T a, T b) {
-    return ((b > a) | (b != b)) ? b : a;
-  }
-};
-struct Min {
-  template <typename T>
-  static T apply(T a, T b) {
-    return ((b < a) | (b != b)) ? b : a;
-  }
-};
-
-// The accumulator of a block stays in the first-level cache, so each input is read once and the
-// output written once, for any number of ranks.
-constexpr size_t kBlock = 1024;
-
-// Integer sums and products are computed unsigned: they wrap, with the same bits.
-template <typename T, typename Op>
-using Arithmetic =
-    std::conditional_t<std::is_integral_v<T> &&
-                           (std::is_same_v<Op, Sum> || std::is_same_v<Op, Prod>),
-                       typename std::conditional_t<sizeof(T) == 8, std::common_type<uint64_t>,
-                                                   std::common_type<uint32_t>>::type,
-                       T>;
-
-template <typename T, typename Op>
-void reduce_typed(const void* const* inputs, uint32_t n_inputs, void* out, size_t count) {
-  using A = Arithmetic<T, Op>;
-  static_assert(sizeof(A) == sizeof(T));
-  A block[kBlock];
-  for (size_t start = 0; start < count; start += kBlock) {
-    const size_t n = std::min(kBlock, count - start);
-    std::memcpy(block, static_cast<const A*>(inputs[0]) + start, n * sizeof(A));
-    for (uint32_t r = 1; r < n_inputs; ++r) {
-      const A* __restrict in = static_cast<const A*>(inputs[r]) + start;
-      for (size_t i = 0; i < n; ++i) block[i] = Op::apply(block[i], in[i]);
-    }
-    if constexpr (std::is_floating_point_v<A>) {
-      for (size_t i = 0; i < n; ++i) {
-        block[i] = block[i] != block[i] ? std::numeric_limits<A>::quiet_NaN() : block[i];
-      }
-    }
-    std::memcpy(static_cast<A*>(out) + start, block, n * sizeof(A));
+Format format_of(uint32_t dtype) {
+  switch (dtype) {
+    case NETCL_F32:
+      return kF32;
+    case NETCL_F16:
+      return kF16;
+    case NETCL_BF16:
+      return kBf16;
+    case NETCL_I32:
+      return kI32;
+    case NETCL_I64:
+      return kI64;
+    case NETCL_U8:
+      return kU8;
+    default:
+      return kFormats;
   }
 }
 
-template <typename T>
-void reduce_op(uint32_t redop, const void* const* inputs, uint32_t n_inputs, void* out,
-               size_t count) {
+Operation operation_of(uint32_t redop) {
   switch (redop) {
     case NETCL_SUM:
-      return reduce_typed<T, Sum>(inputs, n_inputs, out, count);
+      return kSum;
     case NETCL_MAX:
-      return reduce_typed<T, Max>(inputs, n_inputs, out, count);
+      return kMax;
     case NETCL_MIN:
-      return reduce_typed<T, Min>(inputs, n_inputs, out, count);
+      return kMin;
     case NETCL_PROD:
-      return reduce_typed<T, Prod>(inputs, n_inputs, out, count);
+      return kProd;
+    case NETCL_MEAN:
+      return kMean;
     default:
-      return;
+      return kOperations;
   }
 }
 
@@ -108,22 +65,44 @@ size_t element_bytes(uint32_t dtype) {
 }
 
 bool can_reduce(uint32_t dtype, uint32_t redop) {
-  return (dtype == NETCL_F32 || dtype == NETCL_I32 || dtype == NETCL_I64) && redop >= NETCL_SUM &&
-         redop <= NETCL_PROD;
+  return format_of(dtype) != kFormats && operation_of(redop) != kOperations;
+}
+
+Isa best_isa() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? Isa::kAvx2
+                                                                          : Isa::kBaseline;
 }
 
 void reduce(uint32_t dtype, uint32_t redop, const void* const* inputs, uint32_t n_inputs, void* out,
-            size_t count) {
-  switch (dtype) {
-    case NETCL_F32:
-      return reduce_op<float>(redop, inputs, n_inputs, out, count);
-    case NETCL_I32:
-      return reduce_op<int32_t>(redop, inputs, n_inputs, out, count);
-    case NETCL_I64:
-      return reduce_op<int64_t>(redop, inputs, n_inputs, out, count);
-    default:
-      return;
+            size_t count, const ReduceOptions& options) {
+  const Format format = format_of(dtype);
+  const Operation operation = operation_of(redop);
+  if (format == kFormats || operation == kOperations || count == 0) return;
+  const ReduceTable& table = options.isa == Isa::kAvx2 ? avx2_reductions() : baseline_reductions();
+  const ReduceLoop loop = table.loop[options.stream ? 1 : 0][format][operation];
+  ReduceJob job{inputs, nullptr, 0, n_inputs, out, count};
+  const bool float_mean =
+      operation == kMean && (format == kF32 || format == kF16 || format == kBf16);
+  if (!float_mean) return loop(job);
+  std::vector<const void*> used;
+  std::vector<float> weights;
+  double total = 0;
+  for (uint32_t r = 0; r < n_inputs; ++r) {
+    const double weight = options.weights == nullptr ? 1.0 : options.weights[r];
+    if (weight == 0) continue;
+    used.push_back(inputs[r]);
+    weights.push_back(static_cast<float>(weight));
+    total += weight;
   }
+  job.total_weight = static_cast<float>(total);
+  if (used.empty()) {  // 0 / 0: any input, times NaN
+    used.push_back(inputs[0]);
+    weights.push_back(__builtin_nanf(""));
+  }
+  job.inputs = used.data();
+  job.weights = weights.data();
+  job.n_inputs = static_cast<uint32_t>(used.size());
+  loop(job);
 }
 
 }  // namespace netcl::host_transport

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "plugins/transport/host/reduce.h"
 
@@ -11,279 +12,340 @@ using plugin::Failure;
 
 namespace {
 
-const char* kind_name(uint32_t kind) {
-  switch (kind) {
-    case NETCL_ALL_REDUCE:
-      return "all_reduce";
-    case NETCL_BROADCAST:
-      return "broadcast";
-    case NETCL_BARRIER:
-      return "barrier";
-    default:
-      return "unknown collective";
-  }
-}
-
-std::string dtype_name(uint32_t dtype) {
-  static constexpr const char* kNames[] = {"none", "f32", "f16", "bf16",
-                                           "i32",  "i64", "u8",  "bool"};
-  return dtype <= NETCL_BOOL ? kNames[dtype] : "dtype " + std::to_string(dtype);
-}
-
-std::string redop_name(uint32_t redop) {
-  static constexpr const char* kNames[] = {"none", "sum", "max", "min", "prod"};
-  return redop <= NETCL_PROD ? kNames[redop] : "op " + std::to_string(redop);
-}
-
-bool same(const Descriptor& a, const Descriptor& b) {
-  return a.sequence == b.sequence && a.bucket_bytes == b.bucket_bytes &&
-         a.offset_bytes == b.offset_bytes && a.count == b.count && a.kind == b.kind &&
-         a.dtype == b.dtype && a.redop == b.redop && a.root == b.root &&
-         std::strncmp(a.name, b.name, sizeof(a.name)) == 0;
-}
+// Chunks that are copied to the host ahead of their reduction: enough to keep the device's engine
+// busy, few enough to be still in the last cache when they are reduced.
+constexpr uint64_t kCopiesAhead = 6;
+// Bytes of result that a reducing thread takes at a time, and from which on threads are woken.
+constexpr uint64_t kPieceBytes = 64 * 1024, kThreadedBytes = 512 * 1024;
+// Results of more bytes are written past the caches.
+constexpr uint64_t kStreamBytes = 4 * 1024 * 1024;
+constexpr uint64_t kLineBytes = 64;
+constexpr uint64_t kAskHostNs = 1'000'000;
 
 }  // namespace
 
-HostGroup::Run::Run(HostGroup& group, const Posted& posted)
+HostGroup::Run::Run(HostGroup& group, const Collective& collective, const plugin::Host* host)
     : group_(group),
-      posted_(posted),
+      coll_(collective),
+      host_(host),
       shared_(*group.shared_),
       own_(*group.shared_->rank(group.rank_)),
+      bucket_(collective.bucket),
+      flow_(Flow::kSmall),
+      chunk_elements_(1),
+      n_chunks_(1),
+      base_(group.chunks_done_),
       last_progress_ns_(now_ns()),
-      spins_(spin_budget(group.n_ranks_)) {
-  const bool has_data = posted.bucket != nullptr && posted.count > 0;
-  single_wave_ = !has_data || posted.bucket->small();
-  copies_out_ = has_data && !posted.bucket->zero_copy();
-  chunk_elements_ = has_data ? std::max<uint64_t>(group.chunk_bytes_ / posted.element_bytes, 1) : 1;
-  n_chunks_ = has_data ? (posted.count + chunk_elements_ - 1) / chunk_elements_ : 1;
-  base_ = group.chunks_done_;
+      last_asked_ns_(last_progress_ns_),
+      in_(group.cl_.queue),
+      out_(group.cl_.out) {
+  if (!coll_.has_data()) return;
+  given_ = coll_.given(group.rank_);
+  gotten_ = coll_.gotten(group.rank_);
+  device_copies_ = !bucket_->zero_copy();
+  // Where a rank's results lie in the shared memory itself, all must be careful with it.
+  const bool small = bucket_->small() || (coll_.bytes() <= kSmallBytes && !group.any_zero_copy_);
+  if (small) {
+    chunk_elements_ = coll_.count;
+    return;
+  }
+  flow_ = coll_.reduces() ? Flow::kReduce : Flow::kMove;
+  chunk_elements_ = std::max<uint64_t>(group.chunk_bytes_ / coll_.element_bytes, 1);
+  n_chunks_ = (coll_.count + chunk_elements_ - 1) / chunk_elements_;
+  stream_ = group.stream_.value_or(group.all_zero_copy_ && coll_.bytes() >= kStreamBytes);
+  threaded_ = flow_ == Flow::kReduce && group.reducers_->size() > 0 &&
+              (coll_.bytes() >= kThreadedBytes || n_chunks_ > 1);
+  if (!threaded_) return;
+  const uint64_t longest = share(0).count * coll_.element_bytes;
+  pieces_per_chunk_ = std::max<uint64_t>((longest + kPieceBytes - 1) / kPieceBytes, 1);
+  pieces_done_ = std::vector<std::atomic<uint32_t>>(n_chunks_);
 }
 
 HostGroup::Run::~Run() {
-  for (cl_event e : input_events_) {
-    if (e != nullptr) clReleaseEvent(e);
-  }
-  if (last_output_ != nullptr) clReleaseEvent(last_output_);
-  if (posted_.ready != nullptr) clReleaseEvent(posted_.ready);
   // Only after an error are they still mapped.
-  if (mapped_send_ != nullptr) {
-    clEnqueueUnmapMemObject(group_.cl_.queue, posted_.bucket->send(), mapped_send_, 0, nullptr,
-                            nullptr);
-  }
-  if (mapped_recv_ != nullptr) {
-    clEnqueueUnmapMemObject(group_.cl_.queue, posted_.bucket->recv(), mapped_recv_, 0, nullptr,
-                            nullptr);
-  }
+  unmap_buffers(nullptr);
+  if (coll_.ready != nullptr) clReleaseEvent(coll_.ready);
 }
 
 void HostGroup::Run::operator()() {
-  announce();
-  start_input();
+  start();
+  // The reducers use this object: they leave it before anything is thrown out of here.
+  struct Finish {
+    Reducers* reducers;
+    std::atomic<bool>* stop;
+    ~Finish() {
+      if (reducers == nullptr) return;
+      if (std::uncaught_exceptions() > 0) stop->store(true);
+      reducers->finish();
+    }
+  } finish{threaded_ ? group_.reducers_.get() : nullptr, &group_.stop_};
+  if (threaded_) group_.reducers_->start(this);
   while (n_output_ < n_chunks_) {
-    if (advance()) {
+    bool moved = copy_in();
+    moved |= place();
+    moved |= copy_out();
+    if (moved) {
       last_progress_ns_ = now_ns();
     } else {
       idle();
     }
   }
-  finish_output();
-}
-
-void HostGroup::Run::announce() {
-  Descriptor d{};
-  d.sequence = posted_.sequence;
-  d.bucket_bytes = posted_.bucket == nullptr ? 0 : posted_.bucket->bytes();
-  d.offset_bytes = posted_.offset_bytes;
-  d.count = posted_.count;
-  d.kind = posted_.kind;
-  d.dtype = posted_.dtype;
-  d.redop = posted_.redop;
-  d.root = posted_.root;
-  std::memcpy(d.name, posted_.name.data(), std::min(posted_.name.size(), sizeof(d.name) - 1));
-  own_.descriptor[posted_.sequence % 2] = d;
-}
-
-void HostGroup::Run::start_input() {
-  const Bucket* bucket = posted_.bucket;
-  const cl_uint n_wait = posted_.ready == nullptr ? 0 : 1;
-  const cl_event* wait_list = n_wait == 0 ? nullptr : &posted_.ready;
-  const bool contributes = posted_.kind == NETCL_ALL_REDUCE ||
-                           (posted_.kind == NETCL_BROADCAST && posted_.root == group_.rank_);
-  const uint64_t bytes = posted_.count * posted_.element_bytes;
-  if (bucket == nullptr || bytes == 0 || (!contributes && !bucket->zero_copy())) {
-    if (n_wait != 0) check_cl(clWaitForEvents(1, wait_list), "clWaitForEvents of `ready`");
-    return;
+  cl_event unmapped = nullptr;
+  unmap_buffers(&unmapped);
+  if (unmapped != nullptr) {
+    const cl_int code = clWaitForEvents(1, &unmapped);
+    clReleaseEvent(unmapped);
+    check_cl(code, "handing over the result");
   }
+  out_.wait_all();
+}
+
+void HostGroup::Run::start() {
+  coll_.announce(shared_, group_.rank_, group_.n_ranks_);
+  const bool reads_device = coll_.has_data() && device_copies_ && flow_ != Flow::kMove;
+  if (coll_.has_data() && !device_copies_) {
+    map_buffers();
+  } else if (coll_.ready != nullptr && (!reads_device || given_.count == 0)) {
+    check_cl(clWaitForEvents(1, &coll_.ready), "clWaitForEvents of `ready`");
+  }
+  // Without copies from the device everything can be read at once.
+  if (!reads_device || given_.count == 0) publish(n_chunks_);
+}
+
+void HostGroup::Run::map_buffers() {
   cl_command_queue queue = group_.cl_.queue;
-  if (bucket->zero_copy()) {
-    cl_int code = CL_SUCCESS;
-    mapped_recv_ =
-        clEnqueueMapBuffer(queue, bucket->recv(), CL_FALSE, CL_MAP_WRITE, posted_.offset_bytes,
-                           bytes, n_wait, wait_list, nullptr, &code);
-    check_cl(code, "clEnqueueMapBuffer of the result");
-    mapped_send_ =
-        clEnqueueMapBuffer(queue, bucket->send(), CL_TRUE, CL_MAP_READ, posted_.offset_bytes, bytes,
-                           n_wait, wait_list, nullptr, &code);
-    check_cl(code, "clEnqueueMapBuffer of the contribution");
-    return;
-  }
-  char* slot = bucket->slot(group_.rank_, posted_.sequence) + posted_.offset_bytes;
-  input_events_.assign(n_chunks_, nullptr);
-  for (uint64_t c = 0; c < n_chunks_; ++c) {
-    const Slice s = chunk_elements(c);
-    const uint64_t start = s.first * posted_.element_bytes;
-    check_cl(clEnqueueReadBuffer(queue, bucket->send(), CL_FALSE, posted_.offset_bytes + start,
-                                 s.count * posted_.element_bytes, slot + start, c == 0 ? n_wait : 0,
-                                 c == 0 ? wait_list : nullptr, &input_events_[c]),
-             "clEnqueueReadBuffer of the contribution");
-  }
-  check_cl(clFlush(queue), "clFlush");
+  const cl_uint n_wait = coll_.ready == nullptr ? 0 : 1;
+  const cl_event* wait_list = n_wait == 0 ? nullptr : &coll_.ready;
+  cl_int code = CL_SUCCESS;
+  mapped_recv_ =
+      clEnqueueMapBuffer(queue, bucket_->recv(), CL_FALSE, CL_MAP_WRITE, coll_.offset_bytes,
+                         coll_.bytes(), n_wait, wait_list, nullptr, &code);
+  check_cl(code, "clEnqueueMapBuffer of the result");
+  mapped_send_ =
+      clEnqueueMapBuffer(queue, bucket_->send(), CL_TRUE, CL_MAP_READ, coll_.offset_bytes,
+                         coll_.bytes(), n_wait, wait_list, nullptr, &code);
+  check_cl(code, "clEnqueueMapBuffer of the contribution");
 }
 
-bool HostGroup::Run::input_done(uint64_t chunk) {
-  if (input_events_.empty()) return true;
-  cl_event event = input_events_[chunk];
-  cl_int status = CL_QUEUED;
-  check_cl(
-      clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr),
-      "clGetEventInfo");
-  if (status < 0) check_cl(status, "copying the contribution to the host");
-  if (status == CL_COMPLETE) return true;
-  // Nothing else to do before this copy is there: let the driver wait.
-  const bool idle_otherwise = n_reduced_ == chunk && n_output_ == chunk;
-  if (!idle_otherwise) return false;
-  check_cl(clWaitForEvents(1, &event), "copying the contribution to the host");
-  return true;
-}
-
-void HostGroup::Run::publish(uint64_t chunk) {
-  own_.published.store(base_ + chunk + 1, std::memory_order_release);
-  shared_.ring();
-}
-
-bool HostGroup::Run::all_at_least(bool reduced, uint64_t value) const {
-  for (uint32_t r = 0; r < group_.n_ranks_; ++r) {
-    const RankLine& line = *shared_.rank(r);
-    const auto& counter = reduced ? line.reduced : line.published;
-    if (counter.load(std::memory_order_acquire) < value) return false;
-  }
-  return true;
-}
-
-std::string HostGroup::Run::describe(uint32_t rank) const {
-  const Descriptor& d = shared_.rank(rank)->descriptor[posted_.sequence % 2];
-  std::string text = "rank " + std::to_string(rank) + " posts " + kind_name(d.kind) + " \"" +
-                     d.name + "\" (number " + std::to_string(d.sequence);
-  if (d.kind == NETCL_ALL_REDUCE) text += ", " + redop_name(d.redop);
-  if (d.kind == NETCL_BROADCAST) text += ", root " + std::to_string(d.root);
-  if (d.kind != NETCL_BARRIER) {
-    text += ", " + dtype_name(d.dtype) + ", " + std::to_string(d.count) + " elements at byte " +
-            std::to_string(d.offset_bytes) + " of " + std::to_string(d.bucket_bytes);
-  }
-  return text + ")";
-}
-
-void HostGroup::Run::check_descriptors() {
-  checked_ = true;
-  const Descriptor& first = shared_.rank(0)->descriptor[posted_.sequence % 2];
-  for (uint32_t r = 1; r < group_.n_ranks_; ++r) {
-    if (same(first, shared_.rank(r)->descriptor[posted_.sequence % 2])) continue;
-    throw Failure(NETCL_E_STATE,
-                  "host transport: the ranks' collectives differ: " + describe(0) + " but " +
-                      describe(r) + "; all ranks must post the same collectives in the same order");
-  }
-}
-
-HostGroup::Run::Slice HostGroup::Run::chunk_elements(uint64_t chunk) const {
-  const uint64_t first = chunk * chunk_elements_;
-  return {first, std::min(chunk_elements_, posted_.count - first)};
-}
-
-void HostGroup::Run::reduce_chunk(uint64_t chunk) {
-  if (posted_.bucket != nullptr && posted_.count > 0) {
-    Slice s = chunk_elements(chunk);
-    if (!single_wave_) {
-      // Slices begin at cache lines, so that two ranks never write one line.
-      const uint64_t line = std::max<uint64_t>(64 / posted_.element_bytes, 1);
-      uint64_t part = (s.count + group_.n_ranks_ - 1) / group_.n_ranks_;
-      part = (part + line - 1) / line * line;
-      const uint64_t lo = std::min(group_.rank_ * part, s.count);
-      s = {s.first + lo, std::min(part, s.count - lo)};
-    }
-    const uint64_t start = posted_.offset_bytes + s.first * posted_.element_bytes;
-    char* out = posted_.bucket->result() + start;
-    if (posted_.kind == NETCL_BROADCAST) {
-      std::memcpy(out, posted_.bucket->slot(posted_.root, posted_.sequence) + start,
-                  s.count * posted_.element_bytes);
-    } else {
-      std::vector<const void*> inputs;
-      for (uint32_t r = 0; r < group_.n_ranks_; ++r) {
-        inputs.push_back(posted_.bucket->slot(r, posted_.sequence) + start);
-      }
-      reduce(posted_.dtype, posted_.redop, inputs.data(), group_.n_ranks_, out, s.count);
-    }
-  }
-  own_.reduced.store(base_ + chunk + 1, std::memory_order_release);
-  if (!single_wave_) shared_.ring();
-}
-
-void HostGroup::Run::output_chunk(uint64_t chunk) {
-  if (!copies_out_) return;
-  const Slice s = chunk_elements(chunk);
-  const uint64_t start = posted_.offset_bytes + s.first * posted_.element_bytes;
-  if (last_output_ != nullptr) clReleaseEvent(last_output_);
-  last_output_ = nullptr;
-  check_cl(clEnqueueWriteBuffer(group_.cl_.queue, posted_.bucket->recv(), CL_FALSE, start,
-                                s.count * posted_.element_bytes, posted_.bucket->result() + start,
-                                0, nullptr, &last_output_),
-           "clEnqueueWriteBuffer of the result");
-  check_cl(clFlush(group_.cl_.queue), "clFlush");
-}
-
-void HostGroup::Run::finish_output() {
+void HostGroup::Run::unmap_buffers(cl_event* done) {
   cl_command_queue queue = group_.cl_.queue;
+  cl_int code = CL_SUCCESS;
   if (mapped_send_ != nullptr) {
-    check_cl(clEnqueueUnmapMemObject(queue, posted_.bucket->send(),
-                                     std::exchange(mapped_send_, nullptr), 0, nullptr, nullptr),
-             "clEnqueueUnmapMemObject of the contribution");
+    code = clEnqueueUnmapMemObject(queue, bucket_->send(), std::exchange(mapped_send_, nullptr), 0,
+                                   nullptr, nullptr);
   }
   if (mapped_recv_ != nullptr) {
-    check_cl(
-        clEnqueueUnmapMemObject(queue, posted_.bucket->recv(), std::exchange(mapped_recv_, nullptr),
-                                0, nullptr, &last_output_),
-        "clEnqueueUnmapMemObject of the result");
+    const cl_int second = clEnqueueUnmapMemObject(
+        queue, bucket_->recv(), std::exchange(mapped_recv_, nullptr), 0, nullptr, done);
+    if (code == CL_SUCCESS) code = second;
   }
-  // The queue is in order: with the last command everything is done.
-  if (last_output_ != nullptr)
-    check_cl(clWaitForEvents(1, &last_output_), "handing over the result");
+  if (done != nullptr) check_cl(code, "clEnqueueUnmapMemObject");
 }
 
-bool HostGroup::Run::advance() {
+// ---- to the host
+
+bool HostGroup::Run::copy_in() {
   bool moved = false;
-  while (n_published_ < n_chunks_ && input_done(n_published_)) {
-    publish(n_published_++);
-    moved = true;
-    if (!input_events_.empty()) break;  // give reduction its turn between copies
+  if (device_copies_ && given_.count > 0 && flow_ == Flow::kSmall && n_started_ == 0) {
+    in_.read(bucket_->send(), offset(given_.first), given_.count * coll_.element_bytes,
+             slot(group_.rank_, given_.first), coll_.ready);
+    ++n_started_;
   }
-  if (n_reduced_ < n_published_ && all_at_least(false, base_ + n_reduced_ + 1)) {
-    if (!checked_) check_descriptors();
-    reduce_chunk(n_reduced_++);
+  const bool moves = flow_ == Flow::kMove && device_copies_ && checked_.load();
+  const bool contributes = flow_ == Flow::kReduce && device_copies_ && given_.count > 0;
+  while ((moves || contributes) && n_started_ < n_chunks_ &&
+         n_started_ < n_placed_ + kCopiesAhead) {
+    const Range part = chunk(n_started_).cut(given_);
+    if (part.count == 0) {
+      in_.nothing();
+    } else {
+      in_.read(bucket_->send(), offset(part.first), part.count * coll_.element_bytes,
+               moves ? result(part.first) : slot(group_.rank_, part.first),
+               n_started_ == 0 ? coll_.ready : nullptr);
+    }
+    ++n_started_;
     moved = true;
   }
-  if (n_output_ < n_reduced_ && (single_wave_ || all_at_least(true, base_ + n_output_ + 1))) {
-    output_chunk(n_output_++);
+  while (in_.oldest_done()) {
+    if (flow_ == Flow::kMove) {
+      set_placed(n_placed_ + 1);
+    } else {
+      publish(n_published_ + 1);
+    }
     moved = true;
   }
   return moved;
 }
 
-void HostGroup::Run::idle() {
-  const uint32_t bell = shared_.bell.load();
+void HostGroup::Run::publish(uint64_t chunks) {
+  n_published_ = chunks;
+  own_.published.store(base_ + chunks, std::memory_order_release);
+  shared_.ring();
+}
+
+// ---- shares into the result
+
+bool HostGroup::Run::all_published(uint64_t chunk) const {
+  for (uint32_t r = 0; r < group_.n_ranks_; ++r) {
+    if (shared_.rank(r)->published.load(std::memory_order_acquire) <= base_ + chunk) return false;
+  }
+  return true;
+}
+
+bool HostGroup::Run::all_placed(uint64_t chunk) const {
+  for (uint32_t r = 0; r < group_.n_ranks_; ++r) {
+    if (shared_.rank(r)->placed.load(std::memory_order_acquire) <= base_ + chunk) return false;
+  }
+  return true;
+}
+
+bool HostGroup::Run::can_place() const {
+  if (n_placed_ >= n_published_) return false;
+  if (!checked_.load(std::memory_order_relaxed)) return all_published(0);
+  if (flow_ == Flow::kMove) return !device_copies_;
+  if (threaded_) {
+    return pieces_done_[n_placed_].load(std::memory_order_acquire) == pieces_per_chunk_;
+  }
+  return all_published(n_placed_);
+}
+
+bool HostGroup::Run::place() {
+  if (!can_place()) return false;
+  if (!checked_.load(std::memory_order_relaxed)) {
+    compare_descriptors(shared_, group_.n_ranks_, coll_.sequence);
+    for (uint32_t r = 0; coll_.redop == NETCL_MEAN && r < group_.n_ranks_; ++r) {
+      weights_.push_back(shared_.rank(r)->descriptor[coll_.sequence % 2].weight);
+    }
+    checked_.store(true, std::memory_order_release);
+    if (threaded_) shared_.ring();
+    return true;
+  }
+  if (flow_ == Flow::kSmall) {
+    place_small();
+  } else if (!threaded_) {
+    place_chunk(n_placed_);
+  }
+  set_placed(n_placed_ + 1);
+  return true;
+}
+
+void HostGroup::Run::place_small() {
+  if (!coll_.has_data() || gotten_.count == 0) return;
+  if (coll_.reduces()) return reduce_range(gotten_);
+  for (uint32_t r = 0; r < group_.n_ranks_; ++r) {
+    const Range part = coll_.given(r).cut(gotten_);
+    if (part.count == 0) continue;
+    std::memcpy(result(part.first), slot(r, part.first), part.count * coll_.element_bytes);
+  }
+}
+
+void HostGroup::Run::place_chunk(uint64_t index) {
+  if (flow_ == Flow::kReduce) return reduce_range(share(index));
+  const Range part = chunk(index).cut(given_);
+  if (part.count == 0) return;
+  std::memcpy(result(part.first), slot(group_.rank_, part.first), part.count * coll_.element_bytes);
+}
+
+void HostGroup::Run::reduce_range(Range range) {
+  if (range.count == 0) return;
+  std::vector<const void*> inputs;
+  for (uint32_t r = 0; r < group_.n_ranks_; ++r) inputs.push_back(slot(r, range.first));
+  ReduceOptions options;
+  options.weights = weights_.empty() ? nullptr : weights_.data();
+  options.stream = stream_;
+  host_transport::reduce(coll_.dtype, coll_.redop, inputs.data(), group_.n_ranks_,
+                         result(range.first), range.count, options);
+}
+
+void HostGroup::Run::set_placed(uint64_t chunks) {
+  n_placed_ = chunks;
+  own_.placed.store(base_ + chunks, std::memory_order_release);
+  if (flow_ != Flow::kSmall) shared_.ring();
+}
+
+bool HostGroup::Run::wait_for(uint64_t piece) {
+  const uint64_t index = piece / pieces_per_chunk_;
+  const uint64_t start = now_ns();
+  for (;;) {
+    const uint32_t bell = shared_.bell.load();
+    if (group_.stop_.load()) return false;
+    if (checked_.load(std::memory_order_acquire) && all_published(index)) return true;
+    if (now_ns() - start < group_.spin_ns_) {
+      relax();
+    } else {
+      shared_.sleep(bell, 20'000'000);  // whoever stops the group rings
+    }
+  }
+}
+
+void HostGroup::Run::reduce(uint64_t piece) {
+  const uint64_t index = piece / pieces_per_chunk_;
+  const uint64_t elements = kPieceBytes / coll_.element_bytes;
+  const Range whole = share(index);
+  reduce_range(whole.cut({whole.first + piece % pieces_per_chunk_ * elements, elements}));
+  const uint32_t done = pieces_done_[index].fetch_add(1, std::memory_order_acq_rel) + 1;
+  if (done == pieces_per_chunk_) shared_.ring();
+}
+
+// ---- to the device
+
+bool HostGroup::Run::can_copy_out() const {
+  return n_output_ < n_placed_ && (flow_ == Flow::kSmall || all_placed(n_output_));
+}
+
+bool HostGroup::Run::copy_out() {
+  bool moved = false;
+  while (can_copy_out()) {
+    const Range part = chunk(n_output_).cut(gotten_);
+    if (device_copies_ && part.count > 0) {
+      out_.write(bucket_->recv(), offset(part.first), part.count * coll_.element_bytes,
+                 result(part.first));
+    }
+    ++n_output_;
+    moved = true;
+  }
+  return moved;
+}
+
+// ---- places
+
+Range HostGroup::Run::chunk(uint64_t index) const {
+  const uint64_t first = index * chunk_elements_;
+  return Range{first, chunk_elements_}.cut({0, coll_.count});
+}
+
+Range HostGroup::Run::share(uint64_t index) const {
+  const Range whole = chunk(index);
+  // Shares begin at cache lines, so that two ranks hardly ever write one line.
+  const uint64_t line = std::max<uint64_t>(kLineBytes / coll_.element_bytes, 1);
+  const auto begin = [&](uint32_t rank) {
+    const uint64_t at = whole.count * group_.shares_[rank] / group_.shares_.back();
+    return std::min((at + line - 1) / line * line, whole.count);
+  };
+  const uint64_t lo = begin(group_.rank_), hi = begin(group_.rank_ + 1);
+  return {whole.first + lo, hi - lo};
+}
+
+char* HostGroup::Run::slot(uint32_t rank, uint64_t element) const {
+  if (flow_ == Flow::kSmall) {
+    return group_.small_->stage(rank, coll_.sequence) + element * coll_.element_bytes;
+  }
+  return bucket_->slot(rank) + offset(element);
+}
+
+char* HostGroup::Run::result(uint64_t element) const {
+  if (flow_ == Flow::kSmall) return group_.small_->result() + element * coll_.element_bytes;
+  return bucket_->result() + offset(element);
+}
+
+uint64_t HostGroup::Run::offset(uint64_t element) const {
+  return coll_.offset_bytes + element * coll_.element_bytes;
+}
+
+// ---- waiting
+
+void HostGroup::Run::check_peers() const {
   if (group_.stop_.load()) throw Failure(NETCL_E_CANCELLED, "host transport: the group is stopped");
-  const bool can_move =
-      (n_reduced_ < n_published_ && all_at_least(false, base_ + n_reduced_ + 1)) ||
-      (n_output_ < n_reduced_ && (single_wave_ || all_at_least(true, base_ + n_output_ + 1)));
-  if (can_move) return;
   for (uint32_t r = 0; r < group_.n_ranks_; ++r) {
     const uint32_t code = shared_.rank(r)->fault.load(std::memory_order_acquire);
     if (code == NETCL_OK) continue;
@@ -291,29 +353,43 @@ void HostGroup::Run::idle() {
     throw Failure(speaks_for_all ? code : static_cast<netcl_rc>(NETCL_E_PEER),
                   "rank " + std::to_string(r) + " gave up: " + shared_.rank(r)->fault_text);
   }
-  if (spins_ > 0) {
-    --spins_;
-    return;
+}
+
+void HostGroup::Run::idle() {
+  const uint32_t bell = shared_.bell.load();
+  check_peers();
+  if (can_place() || can_copy_out()) return;
+  const uint64_t now = now_ns(), waited = now - last_progress_ns_;
+  if (in_.in_flight() > 0) {
+    // Nothing else to do before this copy is there: let the driver wait.
+    if (n_placed_ == n_published_ && n_output_ == n_placed_ && (group_.is_cpu_ || n_output_ == 0)) {
+      return in_.wait_oldest();
+    }
+  } else if (waited > group_.timeout_ns_) {
+    report_late();
   }
-  if (now_ns() - last_progress_ns_ > group_.timeout_ns_) report_late();
-  shared_.sleep(bell, n_published_ < n_chunks_ ? 50'000 : 1'000'000);
+  if (waited < group_.spin_ns_) return relax();
+  if (host_ != nullptr && now - last_asked_ns_ > kAskHostNs) {
+    last_asked_ns_ = now;
+    group_.ask_host(*host_);
+  }
+  shared_.sleep(bell, in_.in_flight() > 0 ? 50'000 : 1'000'000);
 }
 
 void HostGroup::Run::report_late() const {
-  const bool waits_for_slices =
-      n_output_ < n_reduced_ && !all_at_least(true, base_ + n_output_ + 1);
-  const uint64_t needed = base_ + (waits_for_slices ? n_output_ : n_reduced_) + 1;
+  const bool for_shares = n_output_ < n_placed_ && !all_placed(n_output_);
+  const uint64_t needed = base_ + (for_shares ? n_output_ : n_placed_) + 1;
   std::string late;
   for (uint32_t r = 0; r < group_.n_ranks_; ++r) {
     const RankLine& line = *shared_.rank(r);
-    const auto& counter = waits_for_slices ? line.reduced : line.published;
+    const auto& counter = for_shares ? line.placed : line.published;
     if (counter.load(std::memory_order_acquire) >= needed) continue;
     late += (late.empty() ? "" : ", ") + std::to_string(r);
   }
   throw Failure(NETCL_E_TIMEOUT, "host transport: rank " + std::to_string(group_.rank_) +
                                      " waited " + std::to_string(group_.timeout_ns_ / 1'000'000u) +
-                                     " ms in " + kind_name(posted_.kind) + " \"" + posted_.name +
-                                     "\" (number " + std::to_string(posted_.sequence) +
+                                     " ms in " + kind_name(coll_.kind) + " \"" + coll_.name +
+                                     "\" (number " + std::to_string(coll_.sequence) +
                                      ") for rank " + late +
                                      "; look at what it does, or allow more time");
 }

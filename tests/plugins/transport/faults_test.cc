@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,7 +32,7 @@ bool contains(const std::string& text, const std::string& part) {
 void expect_mismatch(const std::function<netcl_coll(Rank&, const netcl_bucket&)>& make,
                      const std::string& side0, const std::string& side2) {
   TestDevice device;
-  on_ranks(device, 3, {4096, true}, kMinuteMs, [&](Rank& rank) {
+  on_ranks(device, 3, staged(4096, true), kMinuteMs, [&](Rank& rank) {
     const netcl_bucket bucket = rank.bucket(128 * 1024);
     const std::vector<char> zero(bucket.bytes);
     cl_event written = rank.write(bucket, 0, zero.data(), zero.size());
@@ -84,16 +85,81 @@ TEST(Mismatch, OperationTypeNameAndKindAreNamed) {
       "rank 0 posts all_reduce", "rank 2 posts barrier \"end\"");
 }
 
+TEST(Mismatch, KindRootAndPartsAreNamed) {
+  static constexpr uint64_t kParts[] = {20, 30, 50}, kOthers[] = {20, 50, 30};
+  expect_mismatch(
+      [](Rank& rank, const netcl_bucket& b) {
+        netcl_coll c = Rank::all_reduce(b, 0, 100, NETCL_F32, NETCL_SUM);
+        if (rank.rank() == 2) c.kind = NETCL_REDUCE_SCATTER;
+        return c;
+      },
+      "rank 0 posts all_reduce \"test\"",
+      "rank 2 posts reduce_scatter \"test\" (number 1, sum, f32, 100 elements at byte 0 of 131072, "
+      "parts 34+33+33)");
+  for (const uint32_t kind :
+       {NETCL_REDUCE_SCATTER, NETCL_ALL_GATHER, NETCL_SCATTER, NETCL_GATHER}) {
+    expect_mismatch(
+        [kind](Rank& rank, const netcl_bucket& b) {
+          netcl_coll c = Rank::all_reduce(b, 0, 100, NETCL_F32, NETCL_SUM);
+          c.kind = kind;
+          c.counts = rank.rank() == 2 ? kOthers : kParts;
+          return c;
+        },
+        "parts 20+30+50)", "parts 20+50+30)");
+  }
+  expect_mismatch(
+      [](Rank& rank, const netcl_bucket& b) {
+        netcl_coll c = Rank::all_reduce(b, 0, 100, NETCL_F32, 0);
+        c.kind = NETCL_SCATTER;
+        c.root = rank.rank() == 2 ? 1 : 0;
+        return c;
+      },
+      "scatter \"test\" (number 1, root 0", "scatter \"test\" (number 1, root 1");
+}
+
+TEST(Arguments, PartsRootsAndWeightsAreRefused) {
+  TestDevice device;
+  on_ranks(device, 1, host_transport::Options{}, kMinuteMs, [](Rank& rank) {
+    const netcl_bucket b = rank.bucket(1000);
+    const auto text = [&](netcl_coll c) {
+      const Status s = status_of([&] { rank.post(c); });
+      EXPECT_EQ(s.code, static_cast<netcl_rc>(NETCL_E_ARG)) << s.text;
+      return s.text;
+    };
+    netcl_coll c = Rank::all_reduce(b, 0, 100, NETCL_F32, NETCL_SUM);
+    c.kind = NETCL_REDUCE_SCATTER;
+    const uint64_t too_few[] = {99}, too_many[] = {101};
+    c.counts = too_few;
+    EXPECT_TRUE(contains(text(c), "the ranks' parts have 99 elements, not 100"));
+    c.counts = too_many;
+    EXPECT_TRUE(contains(text(c), "the ranks' parts have more than 100"));
+    c.counts = nullptr;
+    c.kind = NETCL_GATHER;
+    c.root = 1;
+    EXPECT_TRUE(contains(text(c), "root 1 of 1 ranks"));
+    c.kind = 8;
+    EXPECT_TRUE(contains(text(c), "kind 8 is not known"));
+    c = Rank::all_reduce(b, 0, 100, NETCL_F32, NETCL_MEAN);
+    c.weight = -1;
+    EXPECT_TRUE(contains(text(c), "the weight -1.0"));
+    c.weight = std::numeric_limits<double>::infinity();
+    EXPECT_TRUE(contains(text(c), "no finite number"));
+    c = Rank::all_reduce(b, 0, 100, NETCL_I32, NETCL_MEAN);
+    c.weight = 2;
+    EXPECT_TRUE(contains(text(c), "the mean of integers has no weights but 1"));
+  });
+}
+
 TEST(Arguments, AreRefusedBeforeAnythingIsPosted) {
   TestDevice device;
-  on_ranks(device, 1, {}, kMinuteMs, [](Rank& rank) {
+  on_ranks(device, 1, host_transport::Options{}, kMinuteMs, [](Rank& rank) {
     const netcl_bucket b = rank.bucket(1000);
     const auto code = [&](netcl_coll c) { return status_of([&] { rank.post(c); }).code; };
     const auto arg = static_cast<netcl_rc>(NETCL_E_ARG);
     EXPECT_EQ(code(Rank::all_reduce(b, 0, 251, NETCL_F32, NETCL_SUM)), arg);
     EXPECT_EQ(code(Rank::all_reduce(b, 2, 1, NETCL_F32, NETCL_SUM)), arg);
     EXPECT_EQ(code(Rank::all_reduce(b, 4, ~uint64_t{0} / 4, NETCL_F32, NETCL_SUM)), arg);
-    EXPECT_EQ(code(Rank::all_reduce(b, 0, 1, NETCL_F16, NETCL_SUM)), arg);
+    EXPECT_EQ(code(Rank::all_reduce(b, 0, 1, NETCL_BOOL, NETCL_SUM)), arg);
     EXPECT_EQ(code(Rank::all_reduce(b, 0, 1, NETCL_F32, 9)), arg);
     EXPECT_EQ(code(Rank::all_reduce(b, 0, 1, 99, NETCL_SUM)), arg);
     EXPECT_EQ(status_of([&] { rank.wait(1); }).code, arg);
@@ -104,7 +170,7 @@ TEST(Arguments, AreRefusedBeforeAnythingIsPosted) {
 TEST(Timeout, NamesTheLateRankAndTheCollective) {
   TestDevice device;
   std::atomic<int> done{0};
-  on_ranks(device, 3, {}, 100, [&](Rank& rank) {
+  on_ranks(device, 3, host_transport::Options{}, 100, [&](Rank& rank) {
     const netcl_bucket b = rank.bucket(1 << 20);
     if (rank.rank() == 1) {
       while (done.load() < 2) std::this_thread::yield();
@@ -122,7 +188,7 @@ TEST(Timeout, NamesTheLateRankAndTheCollective) {
 
 TEST(Abort, WakesThisRankAndTellsThePeers) {
   TestDevice device;
-  on_ranks(device, 3, {}, kMinuteMs, [](Rank& rank) {
+  on_ranks(device, 3, host_transport::Options{}, kMinuteMs, [](Rank& rank) {
     const netcl_bucket b = rank.bucket(1 << 20);
     if (rank.rank() == 2) {
       rank.abort("out of memory in backward");
@@ -139,7 +205,7 @@ TEST(Abort, WakesThisRankAndTellsThePeers) {
 
 TEST(Abort, WakesAWaiterOfTheSameRank) {
   TestDevice device;
-  on_ranks(device, 2, {}, kMinuteMs, [](Rank& rank) {
+  on_ranks(device, 2, host_transport::Options{}, kMinuteMs, [](Rank& rank) {
     const netcl_bucket b = rank.bucket(1024);
     rank.bucket(1 << 20);
     if (rank.rank() == 1) return;  // never posts; its end is not waited for
@@ -179,7 +245,7 @@ TEST(HostAbort, TheSegmentsReasonReachesEveryWaiter) {
 TEST(Broadcast, EveryRootReachesEveryRank) {
   TestDevice device;
   for (const bool zero_copy : {true, false}) {
-    on_ranks(device, 3, {4096, zero_copy}, kMinuteMs, [](Rank& rank) {
+    on_ranks(device, 3, staged(4096, zero_copy), kMinuteMs, [](Rank& rank) {
       for (const uint64_t bytes : {1000u, 200'000u}) {
         const netcl_bucket b = rank.bucket(bytes);
         for (uint32_t root = 0; root < 3; ++root) {
@@ -206,7 +272,7 @@ TEST(Broadcast, EveryRootReachesEveryRank) {
 TEST(Barrier, NobodyLeavesBeforeAllHaveCome) {
   TestDevice device;
   std::atomic<uint32_t> arrived{0};
-  on_ranks(device, 5, {}, kMinuteMs, [&](Rank& rank) {
+  on_ranks(device, 5, host_transport::Options{}, kMinuteMs, [&](Rank& rank) {
     for (uint32_t round = 1; round <= 50; ++round) {
       ++arrived;
       rank.wait(rank.post(Rank::barrier()));
@@ -215,12 +281,15 @@ TEST(Barrier, NobodyLeavesBeforeAllHaveCome) {
   });
 }
 
-TEST(Bits, DoNotDependOnChunksOrWays) {
+TEST(Bits, DoNotDependOnChunksWaysOrThreads) {
   TestDevice device;
   std::vector<uint32_t> first;
   for (const uint64_t chunk : {64u, 1000u, 4096u, 1u << 20}) {
-    for (const bool zero_copy : {true, false}) {
-      on_ranks(device, 4, {chunk, zero_copy}, kMinuteMs, [&](Rank& rank) {
+    for (const uint32_t threads : {0u, 3u}) {
+      const bool zero_copy = threads == 0 && chunk != 1000;
+      host_transport::Options options = staged(chunk, zero_copy);
+      options.reducers = threads;
+      on_ranks(device, 4, options, kMinuteMs, [&](Rank& rank) {
         const uint64_t count = 30'011;
         const netcl_bucket b = rank.bucket(count * 4);
         std::vector<float> mine(count);
@@ -236,7 +305,7 @@ TEST(Bits, DoNotDependOnChunksOrWays) {
         rank.read(b, 0, got.data(), count * 4);
         if (rank.rank() != 0) return;
         if (first.empty()) first = got;
-        EXPECT_EQ(got, first) << "chunk " << chunk << " zero copy " << zero_copy;
+        EXPECT_EQ(got, first) << "chunk " << chunk << " threads " << threads;
       });
     }
   }

@@ -2,6 +2,7 @@
 #ifndef NETCL_TESTS_PLUGINS_TRANSPORT_RANK_H_
 #define NETCL_TESTS_PLUGINS_TRANSPORT_RANK_H_
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -22,17 +23,39 @@ struct Status : std::exception {
   std::string text;
 };
 
+// Options with one way to stage.
+inline host_transport::Options staged(uint64_t chunk_bytes, bool zero_copy) {
+  host_transport::Options o;
+  o.chunk_bytes = chunk_bytes;
+  o.way = zero_copy ? host_transport::Way::kZeroCopy : host_transport::Way::kRegistered;
+  return o;
+}
+
+using MakeTransport = std::function<std::unique_ptr<plugin::Transport>(const netcl_host*)>;
+
 class Rank {
  public:
+  // A test of late ranks shortens the collectives' patience only, not that of set-up.
+  static constexpr uint64_t kSetUpNs = 60'000'000'000u;
+
   Rank(TestDevice& device, std::shared_ptr<Segment> segment, uint32_t rank,
        const host_transport::Options& options, uint64_t timeout_ms = 60'000)
+      : Rank(
+            device, std::move(segment), rank,
+            [&](const netcl_host* host) {
+              return std::make_unique<host_transport::HostTransport>(host, options);
+            },
+            timeout_ms) {}
+  // Of any transport.
+  Rank(TestDevice& device, std::shared_ptr<Segment> segment, uint32_t rank,
+       const MakeTransport& make, uint64_t timeout_ms)
       : rank_(rank),
         n_ranks_(segment->n_ranks()),
         device_(device),
         host_(make_fake_host()),
-        boot_(std::move(segment), rank, timeout_ms * 1'000'000),
-        plugin_(&host_, options) {
-    const auto* table = plugin_.query(NETCL_TRANSPORT_INTERFACE);
+        boot_(std::move(segment), rank, kSetUpNs),
+        plugin_(make(&host_)) {
+    const auto* table = plugin_->query(NETCL_TRANSPORT_INTERFACE);
     api_ = static_cast<const netcl_transport_api*>(table);
     std::vector<netcl_member> members(n_ranks_);
     for (uint32_t r = 0; r < n_ranks_; ++r) members[r] = {r, 0, 0, 0};
@@ -62,7 +85,7 @@ class Rank {
   host_transport::HostGroup& group() { return *static_cast<host_transport::HostGroup*>(group_); }
   const netcl_transport_api& api() const { return *api_; }
   netcl_plugin* self() {
-    return reinterpret_cast<netcl_plugin*>(static_cast<plugin::Plugin*>(&plugin_));
+    return reinterpret_cast<netcl_plugin*>(static_cast<plugin::Plugin*>(plugin_.get()));
   }
 
   netcl_bucket bucket(uint64_t bytes) {
@@ -135,7 +158,7 @@ class Rank {
   TestDevice& device_;
   netcl_host host_;
   Bootstrap boot_;
-  host_transport::HostTransport plugin_;
+  std::unique_ptr<plugin::Transport> plugin_;
   const netcl_transport_api* api_ = nullptr;
   void* group_ = nullptr;
   cl_command_queue queue_ = nullptr;
@@ -143,16 +166,18 @@ class Rank {
 
 // Runs `body(rank)` on a thread for each rank. The first exception is thrown again, after all
 // ended.
-inline void on_ranks(TestDevice& device, uint32_t n_ranks, const host_transport::Options& options,
-                     uint64_t timeout_ms, const std::function<void(Rank&)>& body) {
+inline void on_ranks_of(
+    uint32_t n_ranks,
+    const std::function<std::unique_ptr<Rank>(std::shared_ptr<Segment>, uint32_t)>& make,
+    const std::function<void(Rank&)>& body) {
   const auto segment = Segment::create(n_ranks);
   std::vector<std::thread> threads;
   std::vector<std::exception_ptr> errors(n_ranks);
   for (uint32_t r = 0; r < n_ranks; ++r) {
     threads.emplace_back([&, r] {
       try {
-        Rank rank(device, segment, r, options, timeout_ms);
-        body(rank);
+        const std::unique_ptr<Rank> rank = make(segment, r);
+        body(*rank);
       } catch (...) {
         errors[r] = std::current_exception();
         segment->abort("a rank of the test failed");
@@ -163,6 +188,24 @@ inline void on_ranks(TestDevice& device, uint32_t n_ranks, const host_transport:
   for (const std::exception_ptr& e : errors) {
     if (e) std::rethrow_exception(e);
   }
+}
+
+inline void on_ranks(TestDevice& device, uint32_t n_ranks,
+                     const std::function<host_transport::Options(uint32_t)>& options_of_rank,
+                     uint64_t timeout_ms, const std::function<void(Rank&)>& body) {
+  on_ranks_of(
+      n_ranks,
+      [&](std::shared_ptr<Segment> segment, uint32_t r) {
+        return std::make_unique<Rank>(device, std::move(segment), r, options_of_rank(r),
+                                      timeout_ms);
+      },
+      body);
+}
+
+inline void on_ranks(TestDevice& device, uint32_t n_ranks, const host_transport::Options& options,
+                     uint64_t timeout_ms, const std::function<void(Rank&)>& body) {
+  on_ranks(
+      device, n_ranks, [&](uint32_t) { return options; }, timeout_ms, body);
 }
 
 }  // namespace netcl::testing

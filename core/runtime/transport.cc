@@ -1,9 +1,9 @@
-#include "apps/netcl_app/transport_choice.h"
+#include "core/runtime/transport.h"
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 
-namespace netcl::app {
+namespace netcl {
 
 std::string choose_transport(const std::string& name, const PluginHost& plugins) {
   std::string best;
@@ -32,4 +32,17 @@ std::string choose_transport(const std::string& name, const PluginHost& plugins)
        names.empty() ? "; none was found, see `netcl-app plugins list`" : suggest(name, names));
 }
 
-}  // namespace netcl::app
+TransportAccess transport_access(LoadedPlugin& plugin) {
+  TransportAccess out;
+  out.api = &plugin.table<netcl_transport_api>(NETCL_TRANSPORT_INTERFACE);
+  out.self = plugin.self();
+  out.name = plugin.id();
+  out.call = [&plugin](const std::function<netcl_rc(netcl_call*)>& body) {
+    CallResult result;
+    result.rc = plugin.raw_call(body, &result.text);
+    return result;
+  };
+  return out;
+}
+
+}  // namespace netcl
