@@ -27,6 +27,7 @@
 #include "core/distributed/shard_planner.h"
 #include "core/distributed/step_times.h"
 #include "core/distributed/sums.h"
+#include "core/distributed/trainer_progress.h"
 #include "core/optim/schedule.h"
 
 namespace netcl {
@@ -42,6 +43,8 @@ struct TrainerOptions {
   int64_t accumulate = 1;  // passes of every rank before a step
   Plateau plateau = {};    // of a plateau schedule (resume)
   Sums epoch_so_far = {};  // of the epoch in which first_step lies (resume)
+  // Go on from here, in place of the three above; the run's reports show no seam.
+  std::optional<TrainerProgress> progress = std::nullopt;
   // Of the ranks, for shares by measured speed; without, the devices hold and like everything.
   std::vector<std::string> rank_names = {};
   std::vector<RankLimits> rank_limits = {};
@@ -55,7 +58,8 @@ struct StepReport {
 
 struct EpochReport {
   int64_t epoch = 0, step = 0;
-  bool complete = false;  // false when the run stopped inside the epoch
+  int64_t first_step = 0;  // the epoch's first step of this run
+  bool complete = false;   // false when the run stopped inside the epoch
   double lr = 0;
   double seconds = 0;   // of training, without evaluation
   int64_t samples = 0;  // of all ranks
@@ -66,13 +70,6 @@ struct EpochReport {
   Plateau plateau;
   std::optional<Sums> test;
   std::vector<double> shares;  // of the ranks, from here on
-};
-
-struct RankAccount {
-  int64_t samples = 0;      // this rank's
-  double seconds = 0;       // training time of the run
-  double busy_seconds = 0;  // of which the device computed
-  double share = 0;         // weight at the end
 };
 
 enum class TrainerPhase { kPreparing, kTraining, kEvaluating };
@@ -89,6 +86,9 @@ struct TrainerHooks {
   // Named points of a step, for tests of faults: "begin", "computed" (everything of the step is
   // enqueued, nothing is reduced), "updated"; and "evaluate". `rows`: of this rank.
   std::function<void(const char* point, int64_t step, int64_t rows)> point;
+  // Between two steps, and at the end of an epoch before statistics are merged; the same on all
+  // ranks. May call Trainer::progress().
+  std::function<void(int64_t step, bool epoch_end)> boundary;
 };
 
 enum class StopReason { kFinished, kMaxSteps, kInterrupted };
@@ -109,6 +109,8 @@ class Trainer {
   std::optional<Sums> evaluate(const Dataset& data);
 
   RankAccount account() const;
+  // Waits for the steps that are under way. Inside of hooks.boundary only.
+  TrainerProgress progress();
   ShardAccount shard_account() const { return planner_.account(); }
   const std::vector<double>& shares() const { return plan_.weights(); }
   int64_t steps_done() const { return step_; }
@@ -136,6 +138,8 @@ class Trainer {
   int64_t pass_rows() const;  // at most
   double learning_rate(int64_t step) const;
   void end_plateau_epoch(const EpochReport& report);
+  void begin_epoch(bool first_step);
+  void boundary(bool epoch_end) const;
   float* sums_of(size_t slot) const;
   void drain(size_t keep);
   void take_norm(const Pending& step, double norm);
@@ -174,6 +178,9 @@ class Trainer {
   Plateau plateau_;
   double norm_sum_ = 0;  // of the epoch's steps, as the next
   int64_t norm_steps_ = 0, skipped_ = 0, skipped_in_a_row_ = 0;
+  int64_t epoch_started_ = 0;
+  double epoch_begin_ = 0;  // seconds
+  bool resumed_ = false;    // the epoch's numbers are those of options_.progress
   RankAccount account_;
   int64_t step_ = 0;
   ShardPlanner planner_;
