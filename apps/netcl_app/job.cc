@@ -21,6 +21,12 @@ void visit_members(J& job, Visit&& visit) {
   visit("config_name", job.config_name);
   visit("rank", job.rank);
   visit("n_ranks", job.n_ranks);
+  visit("place", job.place);
+  visit("n_places", job.n_places);
+  visit("places", job.places);
+  visit("generation", job.generation);
+  visit("survives", job.survives);
+  visit("snapshot", job.snapshot);
   visit("parent", job.parent);
   visit("share_index", job.share_index);
   visit("share_count", job.share_count);

@@ -18,6 +18,9 @@ namespace netcl::app {
 // Descriptors as a worker sees them.
 struct WorkerFds {
   static constexpr int kStatus = 3, kSegment = 4, kTrain = 5, kTest = 6, kJob = 7;
+  // Only where a run survives failures: the channel over which the next generation's job and
+  // segment come (core/distributed/fd_channel.h), and the snapshots.
+  static constexpr int kChannel = 8, kSnapshots = 9;
 };
 
 // What a worker is at, as the supervisor reads it.
@@ -34,7 +37,13 @@ struct Job {
   Json config;                 // resolved
   std::string config_name;     // for messages
   uint32_t rank = 0, n_ranks = 1;
-  int64_t parent = 0;  // pid of the supervisor
+  uint32_t place = 0;                  // the rank that it had when the run began
+  uint32_t n_places = 1;               // ranks that the run began with
+  std::vector<uint32_t> places = {0};  // of each rank
+  uint32_t generation = 0;             // how often a group was formed before
+  bool survives = false;               // a failure of another rank is followed by a next generation
+  int snapshot = -1;                   // slot to go on from; -1: none
+  int64_t parent = 0;                  // pid of the supervisor
   DeviceInfo device;
   int share_index = 0, share_count = 1;
   std::string label;                // of the device, "cpu:0#1"

@@ -21,7 +21,8 @@ RankGroup::RankGroup(std::shared_ptr<Segment> segment, LoadedPlugin& plugin,
   group.device = &device_handle_;
   group.boot = &boot_handle_;
   group.timeout_ns = spec.timeout_ns;
-  const TransportAccess access = transport_access(plugin);
+  TransportAccess access = transport_access(plugin);
+  access.waiting = spec.waiting;
   const std::string reason = Communicator::accepts(access, group);
   NETCL_CHECK(reason.empty(), ErrorCode::kPlugin, "--transport ", access.name,
               " cannot serve this group: ", reason);

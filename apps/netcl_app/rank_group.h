@@ -5,6 +5,7 @@
 #ifndef NETCL_APPS_NETCL_APP_RANK_GROUP_H_
 #define NETCL_APPS_NETCL_APP_RANK_GROUP_H_
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -17,8 +18,9 @@ namespace netcl::app {
 
 struct RankGroupSpec {
   uint32_t rank = 0, n_ranks = 1;
-  uint64_t timeout_ns = 0;  // longest wait for a peer
-  size_t sum_bytes = 4;     // the largest sum outside of the gradients' bucket
+  uint64_t timeout_ns = 0;                  // longest wait for a peer
+  size_t sum_bytes = 4;                     // the largest sum outside of the gradients' bucket
+  std::function<void()> waiting = nullptr;  // see TransportAccess
 };
 
 class RankGroup {

@@ -7,12 +7,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include "apps/netcl_app/probe.h"
 #include "core/base/environment.h"
 #include "core/base/file.h"
-#include "core/cl/icd.h"
+#include "core/base/text.h"
 
 namespace netcl::app {
 
@@ -27,6 +28,7 @@ constexpr double kStallSteps = 10;         // ... or this many steps' time
 constexpr size_t kTimedSteps = 101;
 constexpr double kHeldUpSeconds = 2;  // between two looks: the supervisor itself did not run
 constexpr int kPollMs = 200;
+constexpr double kSuspectSeconds = 0.5;  // for a lost worker to explain another one's error
 
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -47,29 +49,24 @@ void block_stop_signals() {
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-struct Supervisor::Rank {
-  Rank(uint32_t number_in, ChildProcess child_in)
-      : number(number_in), child(std::move(child_in)), reader(child.status_fd()) {}
-
-  uint32_t number;
-  ChildProcess child;
-  LineReader reader;
-  double started = now_seconds();
-  bool ended = false;
-  bool said_error = false;
-};
-
 Supervisor::Supervisor(std::vector<WorkerPlace> places, Job job, const Dataset& train,
-                       const Dataset* test, OnMessage on_message, OnFailure on_failure)
+                       const Dataset* test, OnMessage on_message, OnFailure on_failure,
+                       FailurePolicy policy)
     : places_(std::move(places)),
       job_(std::move(job)),
-      train_(train),
-      test_(test),
+      memory_{train, test, -1},
+      policy_(policy),
       on_message_(std::move(on_message)),
       on_failure_(std::move(on_failure)),
-      segment_(Segment::create(static_cast<uint32_t>(places_.size()))) {
+      workers_(places_.size()),
+      best_steps_(places_.size(), 0) {
   outcome_.done.resize(places_.size());
   outcome_.ready.resize(places_.size());
+  for (uint32_t place = 0; place < places_.size(); ++place) group_.push_back(place);
+  if (policy_ != FailurePolicy::kStop) {
+    snapshots_fd_ = Snapshots::create();
+    snapshots_.emplace(snapshots_fd_.get());
+  }
   block_stop_signals();
   const sigset_t set = stop_signals();
   signals_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -94,77 +91,163 @@ std::vector<std::string> Supervisor::core_limits(const WorkerPlace& place) const
   return {"POCL_MAX_PTHREAD_COUNT=" + count, "POCL_CPU_MAX_CU_COUNT=" + count};
 }
 
-void Supervisor::start() {
-  for (const WorkerPlace& place : places_) {
-    job_.labels.push_back(place.label());
-    job_.devices.push_back(place.device);
+Job Supervisor::job_for(uint32_t place) const {
+  Job job = job_;
+  job.place = place;
+  job.rank = static_cast<uint32_t>(std::find(group_.begin(), group_.end(), place) - group_.begin());
+  job.n_ranks = static_cast<uint32_t>(group_.size());
+  job.n_places = static_cast<uint32_t>(places_.size());
+  job.places = group_;
+  for (const uint32_t each : group_) {
+    job.labels.push_back(places_[each].label());
+    job.devices.push_back(places_[each].device);
   }
-  for (uint32_t r = 0; r < places_.size(); ++r) {
-    const WorkerPlace& place = places_[r];
-    Job job = job_;
-    job.rank = r;
-    job.n_ranks = static_cast<uint32_t>(places_.size());
-    job.parent = ::getpid();
-    job.device = place.device;
-    job.share_index = place.share_index;
-    job.share_count = place.share_count;
-    job.label = place.label();
-    job.has_test = test_ != nullptr;
-    const UniqueFd text = text_to_memfd(to_json(job).dump());
+  job.survives = snapshots_.has_value();
+  job.parent = ::getpid();
+  job.device = places_[place].device;
+  job.share_index = places_[place].share_index;
+  job.share_count = places_[place].share_count;
+  job.label = places_[place].label();
+  job.has_test = memory_.test != nullptr;
+  job.shard = shard_of_group();
+  return job;
+}
 
-    SpawnOptions options;
-    options.argv = {std::filesystem::canonical("/proc/self/exe").string(), "worker"};
-    std::vector<std::string> changes = only_driver(place.device.icd);
-    for (const std::string& limit : core_limits(place)) changes.push_back(limit);
-    options.environment = environment::with_changes(changes);
-    options.status_fd = WorkerFds::kStatus;
-    options.descriptors = {{segment_->fd(), WorkerFds::kSegment},
-                           {train_.fd(), WorkerFds::kTrain},
-                           {text.get(), WorkerFds::kJob}};
-    if (test_ != nullptr) options.descriptors.push_back({test_->fd(), WorkerFds::kTest});
-    ranks_.push_back(std::make_unique<Rank>(r, ChildProcess(options)));
+// Weights by hand are those of the places that are left.
+std::string Supervisor::shard_of_group() const {
+  std::vector<std::string> weights = split(job_.shard, ',');
+  if (group_.size() == places_.size() || weights.size() != places_.size()) return job_.shard;
+  std::vector<std::string> out;
+  bool all_zero = true;
+  for (const uint32_t place : group_) {
+    out.push_back(weights[place]);
+    all_zero = all_zero && std::strtod(weights[place].c_str(), nullptr) == 0;
+  }
+  return all_zero ? "even" : join(out, ",");
+}
+
+// Ranks of the group that have a process go on in it; the others get one.
+void Supervisor::begin_generation() {
+  segment_ = Segment::create(static_cast<uint32_t>(group_.size()));
+  if (stop_deadline_ != 0) segment_->request_stop();
+  std::fill(outcome_.done.begin(), outcome_.done.end(), Json());
+  std::fill(outcome_.ready.begin(), outcome_.ready.end(), Json());
+  SharedMemory memory = memory_;
+  memory.snapshots = snapshots_fd_.get();
+  last_failure_.reset();
+  suspect_.reset();
+  second_hand_.clear();
+  seen_step_ = 0;
+  generation_began_ = awake_since_ = last_look_ = now_seconds();
+  for (const uint32_t place : group_) {
+    std::unique_ptr<Worker>& worker = workers_[place];
+    // One that is gone by now is seen as ended in the next round.
+    if (worker != nullptr) {
+      worker->next(job_for(place), *segment_);
+      continue;
+    }
+    worker = std::make_unique<Worker>(places_[place], job_for(place), *segment_, memory,
+                                      core_limits(places_[place]));
+    pids_.push_back(worker->child.pid());
   }
 }
 
-std::string Supervisor::who(const Rank& rank) const {
-  return str_cat("rank ", rank.number, " (", places_[rank.number].label(), "): ");
+RankState Supervisor::state_of(uint32_t place) const {
+  return segment_->state(workers_[place]->rank);
+}
+
+std::string Supervisor::who(uint32_t place) const {
+  return str_cat("rank ", place, " (", places_[place].label(), "): ");
+}
+
+void Supervisor::say(const std::string& text) {
+  on_message_(0, {{"type", "note"}, {"text", text}});
 }
 
 void Supervisor::fail_run(ErrorCode code, const std::string& text) {
+  recovering_ = false;
   if (!outcome_.error) {
     outcome_.error = Error(code, text);
     if (on_failure_) on_failure_(*outcome_.error);
   }
   segment_->abort(outcome_.error->message());
+  for (const auto& worker : workers_) {
+    if (worker != nullptr && worker->state == Worker::State::kParked) worker->release();
+  }
   if (kill_deadline_ == 0) kill_deadline_ = now_seconds() + kSurvivorSeconds;
 }
 
-void Supervisor::handle_message(Rank& rank, const Json& message) {
-  const std::string type = message.at("type").get<std::string>();
-  if (type == "done") outcome_.done[rank.number] = message;
-  if (type == "ready") outcome_.ready[rank.number] = message;
-  if (type != "error") return on_message_(rank.number, message);
-  rank.said_error = true;
-  const int code = message.at("code").get<int>();
+void Supervisor::lose(uint32_t place, ErrorCode code, const std::string& what) {
+  Worker& worker = *workers_[place];
+  const int64_t step = std::max(state_of(place).step, best_steps_[place]);
+  const std::string text = who(place) + what;
+  log_.add({place, places_[place].label(), step, what, "stopped", now_seconds()});
+  if (policy_ == FailurePolicy::kStop || outcome_.error || stop_deadline_ != 0)
+    return fail_run(code, text);
+  worker.child.kill();
+  worker.state = Worker::State::kEnded;
+  segment_->abort(text);
+  last_failure_ = Error(code, text);
+  recovering_ = true;
+  say(text + (policy_ == FailurePolicy::kRestart ? "; it is started anew"
+                                                 : "; the others go on without it"));
+}
+
+void Supervisor::handle_problem(uint32_t place, const Json& message) {
+  const int number = message.at("code").get<int>();
   const ErrorCode codes[] = {ErrorCode::kUsage,    ErrorCode::kDevice,     ErrorCode::kPlugin,
                              ErrorCode::kData,     ErrorCode::kTraining,   ErrorCode::kCheckpoint,
                              ErrorCode::kInternal, ErrorCode::kInterrupted};
   const auto* found = std::find_if(std::begin(codes), std::end(codes),
-                                   [&](ErrorCode c) { return exit_code(c) == code; });
-  const std::string text = who(rank) + message.at("message").get<std::string>();
-  // A rank that failed because of another one has nothing to add.
-  if (message.at("first").get<bool>())
-    return fail_run(found == std::end(codes) ? ErrorCode::kInternal : *found, text);
-  if (second_hand_.empty()) second_hand_ = text;
+                                   [&](ErrorCode c) { return exit_code(c) == number; });
+  const ErrorCode code = found == std::end(codes) ? ErrorCode::kInternal : *found;
+  const std::string what = message.at("message").get<std::string>();
+  const bool first = message.at("first").get<bool>();
+  Worker& worker = *workers_[place];
+  if (message.at("type") == "failed") {
+    // It tears down and parks. Its own error is one only if no other worker is lost: transports
+    // tell their peers of a lost rank before its process says why.
+    worker.state = Worker::State::kFailed;
+    if (first && !suspect_) {
+      suspect_ = Error(code, who(place) + what);
+      suspect_at_ = now_seconds();
+    }
+  } else {
+    worker.said_error = true;
+    if (code == ErrorCode::kDevice && (first || snapshots_)) return lose(place, code, what);
+    // A rank that failed because of another one has nothing to add.
+    if (first || snapshots_) return fail_run(code, who(place) + what);
+  }
+  if (second_hand_.empty()) second_hand_ = who(place) + what;
 }
 
-void Supervisor::read_messages(Rank& rank) {
-  for (const std::string& line : rank.reader.read_lines()) {
+void Supervisor::handle_message(uint32_t place, const Json& message) {
+  const std::string type = message.at("type").get<std::string>();
+  Worker& worker = *workers_[place];
+  if (type == "error" || type == "failed") return handle_problem(place, message);
+  if (type == "parked") {
+    worker.state = Worker::State::kParked;
+    if (outcome_.error) worker.release();
+    return;
+  }
+  if (type == "done") {
+    worker.done = true;
+    outcome_.done[place] = message;
+  }
+  if (type == "ready") {
+    outcome_.ready[place] = message;
+    end_of_recovery();
+  }
+  on_message_(place, message);
+}
+
+void Supervisor::read_messages(uint32_t place) {
+  for (const std::string& line : workers_[place]->reader.read_lines()) {
     // A worker that was killed may leave half a line.
     const Json message = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!message.is_object()) continue;
     try {
-      handle_message(rank, message);
+      handle_message(place, message);
     } catch (const Error& e) {  // writing what it says failed: a full disk
       fail_run(e.code(), e.message());
     }
@@ -172,17 +255,18 @@ void Supervisor::read_messages(Rank& rank) {
 }
 
 // Where a dead or silent rank was, and how far the others have come.
-std::string Supervisor::last_words(const Rank& rank) const {
-  const RankState state = segment_->state(rank.number);
+std::string Supervisor::last_words(uint32_t place) const {
+  const RankState state = state_of(place);
   std::string out = str_cat(" while ", state.phase.empty() ? "starting" : state.phase);
   if (state.step > 0) out += str_cat(", after step ", state.step);
   const CollectiveNote& mine = state.collective;
   if (mine.sequence > 0)
     out += str_cat("; its last collective was \"", mine.name, "\" number ", mine.sequence);
-  for (const auto& other : ranks_) {
-    const CollectiveNote theirs = segment_->state(other->number).collective;
-    if (other->number == rank.number || theirs.sequence <= mine.sequence) continue;
-    return out + str_cat("; rank ", other->number, " waits in number ", theirs.sequence);
+  for (const uint32_t other : group_) {
+    if (other == place) continue;
+    const CollectiveNote theirs = state_of(other).collective;
+    if (theirs.sequence <= mine.sequence) continue;
+    return out + str_cat("; rank ", other, " waits in number ", theirs.sequence);
   }
   return out;
 }
@@ -194,27 +278,33 @@ bool Supervisor::has_checkpoint() const {
                                  error);
 }
 
-void Supervisor::handle_exit(Rank& rank) {
-  const auto status = rank.child.exit_status();
-  if (!status || rank.ended) return;
-  read_messages(rank);
-  rank.ended = true;
-  if (rank.said_error || (status->success() && outcome_.done[rank.number].is_object())) return;
+void Supervisor::handle_exit(uint32_t place) {
+  Worker& worker = *workers_[place];
+  const auto status = worker.child.exit_status();
+  if (!status || worker.state == Worker::State::kEnded) return;
+  read_messages(place);
+  if (worker.state == Worker::State::kEnded) return;
+  const bool expected = worker.said_error || worker.released ||
+                        (!snapshots_ && status->success() && outcome_.done[place].is_object());
+  worker.state = Worker::State::kEnded;
+  if (expected) return;
   const bool killed = status->by_signal && status->value == SIGKILL;
-  fail_run(
-      ErrorCode::kTraining,
-      str_cat(who(rank), "the worker (pid ", rank.child.pid(), ") died", last_words(rank), ": ",
-              status->describe(),
-              killed
-                  ? "; the system kills when memory is short: see its log, or use a smaller batch"
-                  : "",
-              has_checkpoint() ? ". The last checkpoint is intact; go on with --resume" : ""));
+  lose(place, ErrorCode::kTraining,
+       str_cat("the worker (pid ", worker.child.pid(), ") died", last_words(place), ": ",
+               status->describe(),
+               killed ? "; the system kills when memory is short: see its log, or use a smaller "
+                        "batch"
+                      : "",
+               policy_ == FailurePolicy::kStop && has_checkpoint()
+                   ? ". The last checkpoint is intact; go on with --resume"
+                   : ""));
 }
 
 void Supervisor::handle_signal() {
   signalfd_siginfo info{};
   if (::read(signals_.get(), &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return;
-  if (stop_deadline_ == 0 && all_ready()) {
+  // Also in a recovery: the next generation makes a step, saves it, and stops.
+  if (stop_deadline_ == 0 && (all_ready() || job_.generation > 0)) {
     segment_->request_stop();
     stop_deadline_ = now_seconds() + kStopSeconds;
   } else {  // a second one, or before there is anything to save
@@ -224,8 +314,8 @@ void Supervisor::handle_signal() {
 }
 
 bool Supervisor::all_ready() const {
-  return std::all_of(outcome_.ready.begin(), outcome_.ready.end(),
-                     [](const Json& r) { return r.is_object(); });
+  return std::all_of(group_.begin(), group_.end(),
+                     [this](uint32_t place) { return outcome_.ready[place].is_object(); });
 }
 
 void Supervisor::watch_steps() {
@@ -255,26 +345,32 @@ void Supervisor::check_stalls() {
   if (now - last_look_ > kHeldUpSeconds) awake_since_ = now;
   last_look_ = now;
   watch_steps();
-  for (const auto& rank : ranks_) {
-    if (rank->ended || outcome_.error) continue;
-    const RankState state = segment_->state(rank->number);
+  for (const uint32_t place : group_) {
+    Worker& worker = *workers_[place];
+    const bool waits = worker.state == Worker::State::kParked || worker.done;
+    if (worker.state == Worker::State::kEnded || waits || outcome_.error) continue;
+    const RankState state = state_of(place);
     const double alive =
-        std::max({static_cast<double>(state.heartbeat_ns) * 1e-9, rank->started, awake_since_});
+        std::max({static_cast<double>(state.heartbeat_ns) * 1e-9, generation_began_, awake_since_});
     const double quiet = now - alive;
     const double least = job_.stall_seconds > 0 ? job_.stall_seconds : kLeastStallSeconds;
-    const bool stopped = quiet > least && rank->child.stopped();
+    const bool stopped = quiet > least && worker.child.stopped();
     const bool steps =
         state.step > 0 && (state.phase == Phases::kTraining || state.phase == Phases::kEvaluating);
-    const double limit = steps ? stall_seconds() : std::max(kPatientSeconds, stall_seconds());
+    const double limit = steps || worker.state == Worker::State::kFailed
+                             ? stall_seconds()
+                             : std::max(kPatientSeconds, stall_seconds());
     if (quiet < limit && !stopped) continue;
-    fail_run(
-        ErrorCode::kTraining,
-        str_cat(who(*rank), "the worker (pid ", rank->child.pid(), ") has made no progress for ",
-                std::round(quiet * 10) / 10, " s", last_words(*rank),
-                stopped
-                    ? "; a signal (SIGSTOP) held it, so it was ended; `kill -CONT` in time lets "
-                      "one go on"
-                    : "; its device or driver hangs, or a step takes longer: see --stall-timeout"));
+    read_messages(place);  // nothing that it said is lost with it
+    if (worker.state == Worker::State::kEnded || outcome_.error) continue;
+    lose(place, ErrorCode::kTraining,
+         str_cat("the worker (pid ", worker.child.pid(), ") has made no progress for ",
+                 std::round(quiet * 10) / 10, " s", last_words(place),
+                 stopped
+                     ? "; a signal (SIGSTOP) held it, so it was ended; `kill -CONT` in time lets "
+                       "one go on"
+                     : "; its device or driver hangs, or a step takes longer: see "
+                       "--stall-timeout"));
   }
 }
 
@@ -297,10 +393,10 @@ void Supervisor::check_deadlines() {
 // Whatever happens, a run without results has an error.
 void Supervisor::complete_outcome() {
   if (outcome_.error) return;
-  for (const auto& rank : ranks_) {
-    if (outcome_.done[rank->number].is_object()) continue;
+  for (const uint32_t place : group_) {
+    if (outcome_.done[place].is_object()) continue;
     fail_run(ErrorCode::kTraining, second_hand_.empty()
-                                       ? who(*rank) + "the worker ended without a result"
+                                       ? who(place) + "the worker ended without a result"
                                        : second_hand_);
     return;
   }
@@ -308,50 +404,127 @@ void Supervisor::complete_outcome() {
 
 // Half-written files of workers that were killed while they wrote.
 void Supervisor::remove_temporaries() const {
-  for (const auto& rank : ranks_) {
+  for (const pid_t pid : pids_) {
     for (const std::filesystem::path& directory :
          {std::filesystem::path(job_.checkpoints), environment::cache_dir()}) {
-      if (!directory.empty()) remove_temporary_files(directory, rank->child.pid());
+      if (!directory.empty()) remove_temporary_files(directory, pid);
     }
   }
 }
 
 bool Supervisor::any_running() const {
-  return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& r) { return !r->ended; });
+  return recovering_ || std::any_of(workers_.begin(), workers_.end(), [](const auto& w) {
+           return w != nullptr && w->state != Worker::State::kEnded;
+         });
+}
+
+// All of the group are parked, or lost.
+bool Supervisor::all_waiting() const {
+  return std::all_of(group_.begin(), group_.end(), [this](uint32_t place) {
+    return workers_[place]->state == Worker::State::kParked ||
+           workers_[place]->state == Worker::State::kEnded;
+  });
+}
+
+void Supervisor::go_on() {
+  if (!snapshots_ || outcome_.error) return;
+  const bool waiting = all_waiting();
+  if (recovering_ && last_failure_) {
+    if (waiting) next_generation();
+    return;
+  }
+  if (suspect_ && (waiting || now_seconds() > suspect_at_ + kSuspectSeconds))
+    return fail_run(suspect_->code(), suspect_->message());
+  if (!waiting) return;
+  const bool done = std::all_of(group_.begin(), group_.end(),
+                                [this](uint32_t place) { return workers_[place]->done; });
+  if (!done) return complete_outcome();
+  for (const uint32_t place : group_) workers_[place]->release();
+}
+
+void Supervisor::next_generation() {
+  const Error cause = *last_failure_;
+  const auto found = snapshots_->newest();
+  Failure last;
+  if (!log_.worth_going_on(found ? found->step : -1, &last)) {
+    return fail_run(cause.code(),
+                    str_cat(who(last.place), last.what, ". It failed ", FailureLog::kMostInARow,
+                            " times on end without progress, so the run ends"));
+  }
+  std::vector<uint32_t> left;
+  for (const uint32_t place : group_) {
+    if (workers_[place]->state == Worker::State::kEnded) {
+      best_steps_[place] = std::max(best_steps_[place], state_of(place).step);
+      workers_[place].reset();
+    }
+    if (workers_[place] != nullptr || policy_ == FailurePolicy::kRestart) left.push_back(place);
+  }
+  if (left.empty()) {
+    const std::string text = cause.message() + "; no worker is left to continue with";
+    recovering_ = false;
+    outcome_.error = Error(cause.code(), text);
+    if (on_failure_) on_failure_(*outcome_.error);
+    return;
+  }
+  group_ = std::move(left);
+  ++job_.generation;
+  job_.snapshot = found ? static_cast<int>(found->slot) : -1;
+  resume_step_ = found ? found->step : -1;
+  begin_generation();
+}
+
+void Supervisor::end_of_recovery() {
+  if (!recovering_ || last_failure_ || !all_ready()) return;
+  recovering_ = false;
+  const bool restart = policy_ == FailurePolicy::kRestart;
+  log_.recovered(now_seconds(), restart ? "restarted" : "continued");
+  say(str_cat(
+      "training goes on ",
+      resume_step_ < 0 ? std::string("from the start") : str_cat("after step ", resume_step_),
+      " on ", group_.size(), group_.size() == 1 ? " worker" : " workers", ", ",
+      std::round(log_.latest_recovery_ms()), " ms after the failure"));
 }
 
 void Supervisor::end_survivors() {
-  for (const auto& rank : ranks_) {
-    if (rank->ended) continue;
-    rank->child.kill();
-    read_messages(*rank);
-    rank->ended = true;
+  recovering_ = false;
+  for (uint32_t place = 0; place < workers_.size(); ++place) {
+    if (workers_[place] == nullptr || workers_[place]->state == Worker::State::kEnded) continue;
+    workers_[place]->child.kill();
+    read_messages(place);
+    workers_[place]->state = Worker::State::kEnded;
   }
 }
 
+void Supervisor::wait_and_handle() {
+  std::vector<ChildProcess*> children;
+  std::vector<int> fds = {signals_.get()};
+  for (const auto& worker : workers_) {
+    const bool runs = worker != nullptr && worker->state != Worker::State::kEnded;
+    children.push_back(runs ? &worker->child : nullptr);
+    fds.push_back(runs && !worker->reader.at_end() ? worker->child.status_fd() : -1);
+  }
+  const Ready ready = wait_any(children, fds, job_.stall_seconds > 0 ? kPollMs / 4 : kPollMs);
+  for (const int fd : ready.readable) {
+    if (fd == signals_.get()) handle_signal();
+    for (uint32_t place = 0; place < workers_.size(); ++place) {
+      const bool runs = children[place] != nullptr;
+      if (runs && fd == children[place]->status_fd()) read_messages(place);
+    }
+  }
+  for (const size_t i : ready.exited) handle_exit(static_cast<uint32_t>(i));
+}
+
 RunOutcome Supervisor::run() {
-  start();
-  awake_since_ = last_look_ = now_seconds();
+  begin_generation();
   while (any_running()) {
-    std::vector<ChildProcess*> children;
-    std::vector<int> fds = {signals_.get()};
-    for (const auto& rank : ranks_) {
-      children.push_back(rank->ended ? nullptr : &rank->child);
-      fds.push_back(rank->ended || rank->reader.at_end() ? -1 : rank->child.status_fd());
-    }
-    const Ready ready = wait_any(children, fds, job_.stall_seconds > 0 ? kPollMs / 4 : kPollMs);
-    for (const int fd : ready.readable) {
-      if (fd == signals_.get()) handle_signal();
-      for (const auto& rank : ranks_) {
-        if (fd == rank->child.status_fd() && !rank->ended) read_messages(*rank);
-      }
-    }
-    for (const size_t i : ready.exited) handle_exit(*ranks_[i]);
+    wait_and_handle();
     check_stalls();
     check_deadlines();
+    go_on();
   }
   complete_outcome();
-  if (outcome_.error) remove_temporaries();
+  remove_temporaries();
+  outcome_.failures = log_.json();
   return std::move(outcome_);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <map>
 
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/commands.h"
@@ -31,7 +32,7 @@ constexpr int64_t kMostCount = 1'000'000'000;  // of epochs and steps on the com
 
 struct TrainOptions : CommonOptions {
   std::string config, devices = "all", transport = "auto", shard = "auto", update = "auto", out,
-                      resume, precision;
+                      resume, precision, on_failure = "stop";
   std::vector<std::string> set;
   int64_t epochs = 0, max_steps = 0, seed = -1;
   int64_t bucket_bytes = 0;
@@ -142,6 +143,7 @@ class Recording {
   void message(uint32_t rank, const Json& message) {
     const std::string type = message.at("type").get<std::string>();
     if (type == "step") progress_.step(message);
+    if (type == "step" || type == "losses") losses(message);
     if (type == "note") progress_.line(message.at("text").get<std::string>());
     if (type == "epoch") epoch(message);
     if (type == "trace") trace_.add(rank, message);
@@ -190,8 +192,14 @@ class Recording {
       out["workers"].push_back(worker);
     }
     if (out.contains("account")) {
-      for (size_t r = 0; r < setup_.places.size(); ++r)
-        out["workers"][r].update(out["account"]["workers"][r]);
+      for (Json& of : out["account"]["workers"]) {  // of the last generation, with its ranks
+        for (Json& worker : out["workers"]) {
+          if (worker.at("device") != of.at("device")) continue;
+          of.erase("rank");
+          worker.update(of);
+          break;
+        }
+      }
       out["account"].erase("workers");
     }
     if (outcome.error)
@@ -199,21 +207,31 @@ class Recording {
     if (trace_summary_.is_object()) out["trace"] = trace_summary_;
     out["stopped"] = stopped;
     if (outcome.error) out["error"] = outcome.error->message();
+    out["failures"] = outcome.failures;
     return out;
   }
 
  private:
+  // Steps that a failure made the workers repeat come again.
+  void losses(const Json& message) {
+    const Json &values = message.at("losses"), &seconds = message.at("seconds");
+    int64_t step = message.at("step").get<int64_t>() - static_cast<int64_t>(values.size());
+    for (size_t i = 0; i < values.size(); ++i)
+      losses_[++step] = {{"loss", values[i]}, {"seconds", seconds[i]}};
+  }
+
   void epoch(const Json& message) {
     const auto epoch = message.at("epoch").get<int64_t>();
-    const Json &losses = message.at("step_losses"), &seconds = message.at("step_seconds");
-    const int64_t first =
-        message.at("step").get<int64_t>() - static_cast<int64_t>(losses.size()) + 1;
-    for (size_t i = 0; i < losses.size(); ++i) {
-      dir_.append_metrics({{"step", first + static_cast<int64_t>(i)},
-                           {"epoch", epoch + 1},
-                           {"loss", losses[i]},
-                           {"seconds", seconds[i]}});
+    // An epoch's end may be repeated, too.
+    if (message.at("step").get<int64_t>() <= steps_) return;
+    const auto last = losses_.upper_bound(message.at("step").get<int64_t>());
+    const auto first = losses_.lower_bound(message.at("first_step").get<int64_t>());
+    for (auto it = first; it != last; ++it) {
+      Json step = {{"step", it->first}, {"epoch", epoch + 1}};
+      step.update(it->second);
+      dir_.append_metrics(step);
     }
+    losses_.erase(losses_.begin(), last);
     Json line = {{"epoch", epoch + 1},
                  {"steps", message.at("step")},
                  {"lr", message.at("lr")},
@@ -244,6 +262,7 @@ class Recording {
   Json train_loss_, metrics_ = Json::object();
   TraceFile trace_;
   Json trace_summary_;
+  std::map<int64_t, Json> losses_;  // and seconds; by step, of the epoch under way
 };
 
 Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
@@ -392,7 +411,8 @@ int run_train(const TrainOptions& options) {
       [&](const Error& error) {
         progress.finish();
         std::cerr << "error: " << error.message() << std::endl;
-      });
+      },
+      failure_policy_from(options.on_failure));
   RunOutcome outcome = supervisor.run();
   progress.finish();
   try {
@@ -471,6 +491,12 @@ void add_train_command(CLI::App& app, Run& run) {
       ->add_option("--trace-steps", options->trace_steps,
                    "Steps in the trace, after ten others where the run has as many")
       ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
+      ->capture_default_str();
+  command
+      ->add_option("--on-failure", options->on_failure,
+                   "When a worker dies, stalls or its device fails: stop; continue on the other "
+                   "devices; or restart it")
+      ->check(CLI::IsMember({"stop", "continue", "restart"}))
       ->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "Print the resolved configuration and stop");
   add_kernels(*command, *options);

@@ -39,6 +39,20 @@ std::string choose_update(const std::string& wanted, const std::vector<DeviceInf
   return differ && can && config.micro_shards == 0 ? "sharded" : "replicated";
 }
 
+std::optional<FloatRange> update_share(const Job& job, const StepGraphs& graphs) {
+  if (job.update != "sharded" || job.n_ranks == 1 || job.mode != "train") return std::nullopt;
+  return block_shares(graphs.parameters.num_floats(), job.n_ranks)[job.rank];
+}
+
+BucketSizes bucket_sizes(const Job& job) {
+  BucketSizes out;
+  if (job.bucket_bytes > 0) {
+    out.first_bytes = std::min(out.first_bytes, job.bucket_bytes);
+    out.other_bytes = job.bucket_bytes;
+  }
+  return out;
+}
+
 int64_t usual_micro_shards(int64_t batch_size) { return std::min(kUsualMicroShards, batch_size); }
 
 void check_reproducible(const TrainConfig& config, const StepGraphs& graphs, size_t n_workers) {

@@ -2,11 +2,14 @@
 #ifndef NETCL_APPS_NETCL_APP_UPDATE_CHOICE_H_
 #define NETCL_APPS_NETCL_APP_UPDATE_CHOICE_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/netcl_app/config.h"
+#include "apps/netcl_app/job.h"
 #include "core/cl/device_info.h"
+#include "core/distributed/buckets.h"
 #include "core/nn/step_graphs.h"
 
 namespace netcl::app {
@@ -18,6 +21,10 @@ namespace netcl::app {
 // cannot.
 std::string choose_update(const std::string& wanted, const std::vector<DeviceInfo>& devices,
                           const TrainConfig& config);
+
+// A rank's share of a sharded update, and the sizes of its buckets.
+std::optional<FloatRange> update_share(const Job& job, const StepGraphs& graphs);
+BucketSizes bucket_sizes(const Job& job);
 
 // The micro-shards of a reproducible run without a number of its own: 12, so that 1, 2, 3, 4, 6 and
 // 12 equal workers have equal work; fewer for smaller batches.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
+#include <functional>
 #include <limits>
 
 #include "apps/netcl_app/bench_allreduce_worker.h"
@@ -17,11 +19,16 @@
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/open_device.h"
 #include "apps/netcl_app/rank_group.h"
+#include "apps/netcl_app/state_keeper.h"
 #include "apps/netcl_app/trace_file.h"
+#include "apps/netcl_app/update_choice.h"
 #include "core/base/environment.h"
 #include "core/distributed/collective_trace.h"
 #include "core/distributed/device_limits.h"
+#include "core/distributed/fd_channel.h"
+#include "core/distributed/parameter_check.h"
 #include "core/distributed/process.h"
+#include "core/distributed/snapshot.h"
 #include "core/distributed/trainer.h"
 #include "core/runtime/kernel_choice.h"
 #include "core/runtime/layer_set.h"
@@ -57,21 +64,37 @@ void keep_to_own_cores(const Job& job) {
   ::sched_setaffinity(0, sizeof(mine), &mine);
 }
 
-Json plateau_json(const Plateau& plateau) {
-  Json out = {{"factor", plateau.factor},
-              {"bad_epochs", plateau.bad_epochs},
-              {"cooldown_left", plateau.cooldown_left}};
-  if (std::isfinite(plateau.best)) out["best"] = plateau.best;
-  return out;
+constexpr double kCheckShare = 0.01;  // of the time, for the comparison of parameters
+constexpr int64_t kCheckSteps = 100;  // between two, at least
+
+struct Problem {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string text;
+};
+
+// Runs `body`; returns what it throws.
+std::optional<Problem> problem_of(const std::function<void()>& body) {
+  try {
+    body();
+    return std::nullopt;
+  } catch (const Error& e) {
+    return Problem{e.code(), e.message()};
+  } catch (const cl::Error& e) {
+    return Problem{ErrorCode::kDevice, str_cat(e.what(), ": ", cl_error_name(e.err()))};
+  } catch (const std::exception& e) {
+    return Problem{ErrorCode::kInternal, e.what()};
+  }
 }
 
-Plateau plateau_from(const Json& json) {
-  Plateau out;
-  out.factor = json.value("factor", out.factor);
-  out.best = json.value("best", out.best);
-  out.bad_epochs = json.value("bad_epochs", out.bad_epochs);
-  out.cooldown_left = json.value("cooldown_left", out.cooldown_left);
-  return out;
+// Says what happened. The first to fail says why; ranks that fail because of it have nothing to
+// add. `type`: "error", after which the worker ends, or "failed", after which it parks.
+void say_problem(const char* type, Segment* segment, const Job& job, const Problem& problem) {
+  const std::string who = str_cat("rank ", job.rank, " (", job.label, ")");
+  const bool first = segment == nullptr || segment->abort(who + ": " + problem.text);
+  send({{"type", type},
+        {"code", exit_code(problem.code)},
+        {"message", problem.text},
+        {"first", first}});
 }
 
 // What a worker holds, in the order in which it must go: everything on the device before the
@@ -95,10 +118,46 @@ class Worker {
             build_step_graphs(step_spec_of(config_, optimizer_, DataShape::of(train_)), layers_)) {
     device_.programs().set_progress([this] { segment_->tick(job_.rank); });
     if (job_.has_test) test_.emplace(Dataset::attach(WorkerFds::kTest));
+    if (job_.survives) {
+      snapshots_.emplace(WorkerFds::kSnapshots);
+      channel_.emplace(UniqueFd(WorkerFds::kChannel));
+      faults_.set_once([this](uint32_t index) { return snapshots_->mark_once(index); });
+    }
+    faults_.set_action("flip", [this] { flip_a_bit(); });
+    faults_.set_action("nospace", [this] { fill_the_disk(); });
   }
 
-  void run() {
+  // Every generation of the group, until the run ends. Returns the exit code.
+  int run() {
+    for (;;) {
+      const std::optional<Problem> problem = problem_of([this] { run_generation(); });
+      if (problem && !(job_.survives && problem->code == ErrorCode::kTraining)) {
+        say_problem("error", segment_.get(), job_, *problem);
+        return exit_code(problem->code);
+      }
+      // Said before anything is torn down, which the peers would notice.
+      if (problem) say_problem("failed", segment_.get(), job_, *problem);
+      if (!job_.survives) return 0;
+      bool more = false;
+      const std::optional<Problem> stuck = problem_of([&] {
+        tear_down();
+        more = next_generation();
+      });
+      if (stuck) {
+        say_problem("error", segment_.get(), job_, *stuck);
+        return exit_code(stuck->code);
+      }
+      if (!more) return 0;
+    }
+  }
+
+ private:
+  void run_generation() {
+    segment_->set_identity(job_.rank, ::getpid(), job_.label + " " + job_.device.name);
     segment_->set_phase(job_.rank, Phases::kSetUp);
+    if (!is_set_up_) point(FaultPoints::kSetUp);
+    is_set_up_ = true;
+    point(FaultPoints::kGroup);
     read_start();
     find_limits();
     open_group();
@@ -109,21 +168,49 @@ class Worker {
       };
     }
     replica_.emplace(graphs_, optimizer_, kernels_, queue_, send_, recv_, max_rows(), all_reduce,
-                     config_.accumulate > 1, share());
-    Trainer trainer(trainer_options(), *replica_, group(), first_plan(), train_,
-                    test_ ? &*test_ : nullptr, hooks());
-    trainer.prepare();
+                     config_.accumulate > 1, update_share(job_, graphs_));
+    read_snapshot();
+    trainer_.emplace(trainer_options(), *replica_, group(), first_plan(), train_,
+                     test_ ? &*test_ : nullptr, hooks());
+    trainer_->prepare();
     start_values();
-    if (job_.mode == "eval") return evaluate(trainer);
-    ready(trainer);
+    point(FaultPoints::kPrepared);
+    if (job_.mode == "eval") return evaluate();
+    ready();
     say_scaled_rate();
-    const StopReason reason = trainer.run();
+    const StopReason reason = trainer_->run();
+    point(FaultPoints::kEnd);
     if (group_) group().communicator->barrier("the end of training");
     finish_trace();
-    done(trainer, reason);
+    done(reason);
   }
 
- private:
+  // All that belongs to a group; device, queue, programs and data stay.
+  void tear_down() {
+    queue_->finish();  // what is under way reads memory of the trainer
+    trainer_.reset();
+    keeper_.reset();
+    checks_.reset();
+    replica_.reset();
+    send_ = recv_ = cl::Buffer();
+    collective_trace_.reset();
+    group_.reset();
+    start_.reset();
+    losses_.clear();
+    step_seconds_.clear();
+  }
+
+  // Waits, parked, for the supervisor's word. False: the run is over.
+  bool next_generation() {
+    send({{"type", "parked"}});
+    point(FaultPoints::kParked);
+    FdChannel::Message message = channel_->receive();
+    if (message.fds.size() != 2) return false;
+    job_ = job_from_json(Json::parse(text_from_fd(message.fds[1].get())));
+    segment_ = Segment::attach(std::move(message.fds[0]));
+    return true;
+  }
+
   Logger logger() const {
     return Logger([](LogLevel level, const std::string& text) {
       if (level >= LogLevel::kWarning) send({{"type", "note"}, {"text", text}});
@@ -142,6 +229,7 @@ class Worker {
 
   // Every rank finds the same from what the supervisor says of all devices.
   void find_limits() {
+    limits_.clear();
     if (!ShardPlan(job_.shard, job_.n_ranks).is_auto() || job_.n_ranks == 1) return;
     if (micro_shards() > 0) return;  // passes do not depend on devices
     const int64_t most = max_rows();
@@ -156,6 +244,7 @@ class Worker {
     ShardPlan plan(job_.shard, job_.n_ranks);
     if (!plan.is_auto() || job_.n_ranks == 1 || micro_shards() > 0) return plan;
     plan.set_weights(first_weights(job_.devices));
+    if (progress_ && progress_->shares.size() == job_.n_ranks) plan.set_weights(progress_->shares);
     if (start_ && start_->state.contains("shard_weights") &&
         start_->state.value("shard_devices", Json()) == group_devices()) {
       plan.set_weights(start_->state.at("shard_weights").get<std::vector<double>>());
@@ -174,12 +263,6 @@ class Worker {
     return metric_values(sums, config_.metrics, train_.class_names());
   }
 
-  // This rank's share of a sharded update.
-  std::optional<FloatRange> share() const {
-    if (job_.update != "sharded" || job_.n_ranks == 1 || job_.mode != "train") return std::nullopt;
-    return block_shares(graphs_.parameters.num_floats(), job_.n_ranks)[job_.rank];
-  }
-
   int64_t micro_shards() const { return job_.mode == "train" ? config_.micro_shards : 0; }
 
   void open_group() {
@@ -195,19 +278,23 @@ class Worker {
     spec.n_ranks = job_.n_ranks;
     spec.timeout_ns = job_.timeout_ms * 1'000'000;
     const auto statistics = static_cast<size_t>(graphs_.statistic_values.num_floats());
+    if (!faults_.empty()) spec.waiting = [this] { point(FaultPoints::kReducing, step_begun_); };
     spec.sum_bytes =
         std::max({statistics * sizeof(float), graphs_.largest_all_reduce(), size_t{4}});
     group_.emplace(segment_, plugins_.load(job_.transport), queue_, spec);
     const netcl_bucket& bucket = group_->new_bucket(floats * sizeof(float));
+    if (trace_) collective_trace_.emplace(*group().communicator, *trace_);
     if (ordered) return;
     send_ = cl::Buffer(static_cast<cl_mem>(bucket.send), true);
     recv_ = cl::Buffer(static_cast<cl_mem>(bucket.recv), true);
-    if (trace_) collective_trace_.emplace(*group().communicator, *trace_);
   }
 
   Group group() { return group_ ? group_->links() : Group{}; }
 
   void read_start() {
+    best_ = -std::numeric_limits<double>::infinity();
+    if (job_.snapshot >= 0) return;
+    first_step_ = 0;
     if (job_.resume.empty()) return;
     start_ = read_checkpoint(job_.resume);
     if (job_.mode == "train") first_step_ = start_->state.at("step").get<int64_t>();
@@ -215,13 +302,25 @@ class Worker {
     if (job_.mode == "train") read_progress(start_->state);
   }
 
+  void read_snapshot() {
+    const bool train = job_.mode == "train";
+    if (train) checks_.emplace(*segment_, job_, Due::kCheck, kCheckShare, 0, kCheckSteps);
+    if (train && snapshots_) keeper_.emplace(*snapshots_, job_, *segment_, *replica_);
+    progress_.reset();
+    if (job_.snapshot < 0) return;
+    const KeptState kept = keeper_->read();
+    progress_ = kept.progress;
+    best_ = kept.best;
+  }
+
   void read_progress(const Json& state) {
-    if (const auto it = state.find("plateau"); it != state.end()) plateau_ = plateau_from(*it);
+    if (const auto it = state.find("plateau"); it != state.end()) plateau_ = plateau_from_json(*it);
     if (const auto it = state.find("epoch_sums"); it != state.end())
       epoch_so_far_.values = it->get<std::map<std::string, double>>();
   }
 
   void start_values() {
+    if (progress_) return keeper_->load();
     if (!start_) {
       replica_->initialise(config_.seed);
       if (!config_.init_from.path.empty()) load_initial(*replica_, config_.init_from);
@@ -233,21 +332,19 @@ class Worker {
 
   TrainerOptions trainer_options() const {
     TrainerOptions out;
-    out.schedule = schedule_of(config_, job_.n_ranks);
-    out.lr = learning_rate_of(config_, job_.n_ranks);
+    out.schedule = schedule_of(config_, job_.n_places);
+    out.lr = learning_rate_of(config_, job_.n_places);
     out.accumulate = config_.accumulate;
     out.micro_shards = micro_shards();
-    if (job_.bucket_bytes > 0) {
-      out.buckets.first_bytes = std::min(out.buckets.first_bytes, job_.bucket_bytes);
-      out.buckets.other_bytes = job_.bucket_bytes;
-    }
+    out.buckets = bucket_sizes(job_);
     out.plateau = plateau_;
     out.epoch_so_far = epoch_so_far_;
     out.batch_size = config_.batch_size;
     out.epochs = config_.epochs;
     out.max_steps = job_.max_steps;
-    out.first_step = first_step_;
+    out.first_step = progress_ ? progress_->step : first_step_;
     out.seed = config_.seed;
+    out.progress = progress_;
     out.rank_names = job_.labels;
     out.rank_limits = limits_;
     return out;
@@ -259,19 +356,19 @@ class Worker {
       segment_->set_step(job_.rank, report.step);
       if (job_.rank != 0) return;
       losses_.push_back(report.loss);
+      last_step_ = report.step;
       step_seconds_.push_back(report.seconds);
       if (now_seconds() - last_message_ < kStepMessageSeconds) return;
       last_message_ = now_seconds();
-      send({{"type", "step"},
-            {"epoch", report.epoch},
-            {"step", report.step},
-            {"loss", report.loss}});
+      send_losses({{"type", "step"}, {"epoch", report.epoch}, {"loss", report.loss}});
     };
+    out.boundary = [this](int64_t step, bool epoch_end) { boundary(step, epoch_end); };
     out.epoch = [this](const EpochReport& report) { end_of_epoch(report); };
     out.note = [](const std::string& text) { send({{"type", "note"}, {"text", text}}); };
     out.stop_requested = [this] { return segment_->stop_requested(); };
     if (!faults_.empty()) {
       out.point = [this](const char* name, int64_t step, int64_t rows) {
+        step_begun_ = step;
         faults_.at(name, step, rows);
       };
     }
@@ -283,25 +380,65 @@ class Worker {
     return out;
   }
 
+  // Steps' losses go to the supervisor, which outlives this worker: in time before a snapshot that
+  // the next generation may go on from.
+  void send_losses(Json message) {
+    message["step"] = last_step_;
+    message["losses"] = losses_;
+    message["seconds"] = step_seconds_;
+    losses_.clear();
+    step_seconds_.clear();
+    send(message);
+  }
+
+  void boundary(int64_t step, bool epoch_end) {
+    if (group_ && (checks_->due(step) || epoch_end)) {
+      const double begin = now_seconds();
+      check_parameters(*replica_, group(), step);
+      checks_->done(step, now_seconds() - begin);
+    }
+    if (!keeper_ || epoch_end || !keeper_->due(step)) return;
+    const TrainerProgress progress = trainer_->progress();
+    if (!losses_.empty()) send_losses({{"type", "losses"}});
+    keeper_->take({progress, best_}, [&] { point(FaultPoints::kSnapshot, step); });
+  }
+
+  void point(const char* name, int64_t step = 0) { faults_.at(name, step); }
+
+  void flip_a_bit() {
+    std::vector<float> arena = replica_->read_parameters();
+    uint32_t word = 0;
+    std::memcpy(&word, arena.data(), sizeof(word));
+    word ^= 1;
+    std::memcpy(arena.data(), &word, sizeof(word));
+    replica_->write_parameters(arena);
+  }
+
+  // What is written next beside last.safetensors goes to a device that is full.
+  void fill_the_disk() {
+    const std::string file = str_cat(job_.checkpoints, "/last.safetensors.tmp", ::getpid());
+    NETCL_CHECK(::symlink("/dev/full", file.c_str()) == 0, ErrorCode::kInternal, file,
+                ": cannot be made");
+  }
+
   void end_of_epoch(const EpochReport& report) {
     if (job_.rank != 0) return;
+    if (!losses_.empty()) send_losses({{"type", "losses"}});
     Json message = {{"type", "epoch"},
                     {"epoch", report.epoch},
                     {"step", report.step},
+                    {"first_step", report.first_step},
                     {"complete", report.complete},
                     {"lr", report.lr},
                     {"seconds", report.seconds},
                     {"samples", report.samples},
-                    {"step_losses", losses_},
-                    {"step_seconds", step_seconds_},
                     {"train", metrics_of(report.train)}};
     if (report.test) message["test"] = metrics_of(*report.test);
     if (report.grad_norm) message["grad_norm"] = *report.grad_norm;
     if (report.skipped > 0) message["skipped_steps"] = report.skipped;
-    losses_.clear();
-    step_seconds_.clear();
     if (!job_.checkpoints.empty()) {
       segment_->set_phase(job_.rank, Phases::kWriting);
+      point(FaultPoints::kCheckpoint, report.step);
       write_checkpoints(report);
     }
     send(message);
@@ -330,7 +467,7 @@ class Worker {
     state["train"] = metrics_of(report.train);
     if (report.test) state["test"] = scalar_metrics(metrics_of(*report.test));
     if (config_.schedule.schedule.type == Schedule::Type::kPlateau) {
-      state["plateau"] = plateau_json(report.plateau);
+      state["plateau"] = to_json(report.plateau);
       if (!report.complete) state["epoch_sums"] = report.whole.values;
     }
     const Checkpoint checkpoint = take_checkpoint(*replica_, std::move(state));
@@ -340,28 +477,28 @@ class Worker {
   }
 
   void say_scaled_rate() const {
-    if (job_.rank != 0 || !config_.schedule.scale_lr_by_devices) return;
+    if (job_.rank != 0 || job_.generation > 0 || !config_.schedule.scale_lr_by_devices) return;
     send({{"type", "note"},
-          {"text", str_cat("learning rate ", config_.optimizer.lr, " x ", job_.n_ranks,
-                           " workers = ", learning_rate_of(config_, job_.n_ranks),
+          {"text", str_cat("learning rate ", config_.optimizer.lr, " x ", job_.n_places,
+                           " workers = ", learning_rate_of(config_, job_.n_places),
                            " (schedule.scale_lr_by_devices)")}});
   }
 
-  void ready(const Trainer& trainer) {
+  void ready() {
     send({{"type", "ready"},
-          {"launches_per_step", replica_->launches_per_step(trainer.first_pass_rows())},
+          {"launches_per_step", replica_->launches_per_step(trainer_->first_pass_rows())},
           {"workspace_bytes", replica_->train_graph().workspace_bytes()},
           {"parameters", graphs_.num_parameters()},
           {"num_outputs", graphs_.num_outputs},
-          {"first_step", trainer.steps_done()},
+          {"first_step", trainer_->steps_done()},
           {"kernels", kernels_.chosen()},
           {"programs_built", device_.programs().num_built()},
           {"programs_from_disk", device_.programs().num_from_disk()}});
   }
 
-  void evaluate(Trainer& trainer) {
+  void evaluate() {
     const Dataset& data = test_ ? *test_ : train_;
-    const std::optional<Sums> sums = trainer.evaluate(data);
+    const std::optional<Sums> sums = trainer_->evaluate(data);
     NETCL_CHECK(sums, ErrorCode::kInterrupted, "interrupted");
     Json message = {{"type", "done"}, {"stopped", "finished"}, {"metrics", metrics_of(*sums)}};
     message["samples"] = data.num_samples();
@@ -393,8 +530,8 @@ class Worker {
     return out;
   }
 
-  void done(const Trainer& trainer, StopReason reason) {
-    const RankAccount account = trainer.account();
+  void done(StopReason reason) {
+    const RankAccount account = trainer_->account();
     Json message = {{"type", "done"},
                     {"stopped", reason == StopReason::kFinished   ? "finished"
                                 : reason == StopReason::kMaxSteps ? "max_steps"
@@ -403,14 +540,16 @@ class Worker {
                     {"share", account.share},
                     {"seconds", account.seconds},
                     {"busy_seconds", account.busy_seconds},
-                    {"steps", trainer.steps_done()}};
+                    {"steps", trainer_->steps_done()}};
     if (job_.rank == 0 && job_.n_ranks > 1)
-      message["account"] = account_json(trainer.shard_account());
+      message["account"] = account_json(trainer_->shard_account());
     send(message);
   }
 
-  const Job job_;
-  const FaultPlan faults_{job_.rank, environment::faults()};
+  Job job_;
+  FaultPlan faults_{job_.place, environment::faults()};
+  std::optional<Snapshots> snapshots_;
+  std::optional<FdChannel> channel_;
   std::shared_ptr<Segment> segment_;
   TrainConfig config_;
   Dataset train_;
@@ -427,22 +566,30 @@ class Worker {
   std::optional<CollectiveTrace> collective_trace_;
   cl::Buffer send_, recv_;
   std::optional<Replica> replica_;
+  std::optional<Rhythm> checks_;
+  std::optional<StateKeeper> keeper_;
+  std::optional<Trainer> trainer_;
   std::optional<Checkpoint> start_;
+  std::optional<TrainerProgress> progress_;  // of the snapshot that this generation goes on from
   int64_t first_step_ = 0;
   Plateau plateau_;
   Sums epoch_so_far_;
   double best_ = -std::numeric_limits<double>::infinity();
   double last_message_ = 0;
-  std::vector<double> losses_, step_seconds_;
+  std::vector<double> losses_, step_seconds_;  // up to last_step_, not sent yet
+  int64_t last_step_ = 0, step_begun_ = 0;
+  bool is_set_up_ = false;
   std::vector<RankLimits> limits_;  // of all ranks, where the shares are free
 };
 
-int report_error(Segment* segment, const Job& job, ErrorCode code, const std::string& text) {
-  const std::string who = str_cat("rank ", job.rank, " (", job.label, ")");
-  // The first to fail says why; ranks that fail because of it have nothing to add.
-  const bool first = segment == nullptr || segment->abort(who + ": " + text);
-  send({{"type", "error"}, {"code", exit_code(code)}, {"message", text}, {"first", first}});
-  return exit_code(code);
+void start_faults(const Job& job) {
+  FaultPlan faults(job.place, environment::faults());
+  std::optional<Snapshots> snapshots;
+  if (job.survives) {
+    snapshots.emplace(WorkerFds::kSnapshots);
+    faults.set_once([&](uint32_t index) { return snapshots->mark_once(index); });
+  }
+  faults.at(FaultPoints::kStart);
 }
 
 }  // namespace
@@ -450,27 +597,20 @@ int report_error(Segment* segment, const Job& job, ErrorCode code, const std::st
 int worker_main() {
   Job job;
   std::shared_ptr<Segment> segment;
-  try {
+  std::optional<Worker> worker;
+  const std::optional<Problem> problem = problem_of([&] {
     job = job_from_json(Json::parse(text_from_fd(WorkerFds::kJob)));
     die_with_parent(static_cast<pid_t>(job.parent));
     keep_to_own_cores(job);
     segment = Segment::attach(UniqueFd(WorkerFds::kSegment));
     segment->set_identity(job.rank, ::getpid(), job.label + " " + job.device.name);
-    if (job.mode == "bench_allreduce") {
-      bench_allreduce(job, segment);
-      return 0;
-    }
-    Worker worker(job, segment);
-    worker.run();
-    return 0;
-  } catch (const Error& e) {
-    return report_error(segment.get(), job, e.code(), e.message());
-  } catch (const cl::Error& e) {
-    return report_error(segment.get(), job, ErrorCode::kDevice,
-                        str_cat(e.what(), ": ", cl_error_name(e.err())));
-  } catch (const std::exception& e) {
-    return report_error(segment.get(), job, ErrorCode::kInternal, e.what());
-  }
+    start_faults(job);
+    if (job.mode == "bench_allreduce") return bench_allreduce(job, segment);
+    worker.emplace(job, segment);
+  });
+  if (!problem) return worker ? worker->run() : 0;
+  say_problem("error", segment.get(), job, *problem);
+  return exit_code(problem->code);
 }
 
 }  // namespace netcl::app

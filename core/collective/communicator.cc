@@ -150,6 +150,7 @@ void Communicator::wait(Ticket ticket) {
 }
 
 void Communicator::wait_for(Ticket ticket) {
+  if (access_.waiting) access_.waiting();
   check(access_, "wait", [&](netcl_call* call) {
     return access_.api->wait(access_.self, call, group_, ticket.value);
   });

@@ -33,6 +33,8 @@ struct TransportAccess {
   netcl_plugin* self = nullptr;
   std::string name;  // of the plugin, for messages
   std::function<CallResult(const std::function<netcl_rc(netcl_call*)>&)> call;
+  // Called at the begin of every wait for a collective: it is posted, and hardly complete.
+  std::function<void()> waiting = nullptr;
 };
 
 enum class ReduceOp : uint32_t {

@@ -155,6 +155,15 @@ int64_t Segment::stop_step() const {
   return header().stop_step_plus_1.load(std::memory_order_acquire) - 1;
 }
 
+void Segment::announce(Due what, int64_t step) {
+  header().due_step_plus_1[static_cast<uint32_t>(what)].store(step + 1, std::memory_order_release);
+}
+
+int64_t Segment::announced(Due what) const {
+  const auto& due = header().due_step_plus_1[static_cast<uint32_t>(what)];
+  return due.load(std::memory_order_acquire) - 1;
+}
+
 std::optional<std::string> Segment::aborted() const {
   const Header& h = header();
   if (h.abort_state.load(std::memory_order_acquire) == kRunning) return std::nullopt;

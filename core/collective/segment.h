@@ -25,6 +25,10 @@ namespace netcl {
 constexpr uint32_t kMaxRanks = 256;
 constexpr size_t kExchangeBytes = 256;
 
+// What all ranks do after the same step, because rank 0 has announced it.
+enum class Due : uint32_t { kSnapshot = 0, kCheck = 1 };
+constexpr uint32_t kDueKinds = 2;
+
 namespace segment_layout {
 struct Header;
 struct RankBlock;
@@ -100,6 +104,11 @@ class Segment {
   bool stop_requested() const;
   void set_stop_step(int64_t step);
   int64_t stop_step() const;
+
+  // What is due after which step: as with the stop, rank 0 sets a step that no rank can have passed
+  // without it, and the next one only after that (-1: none).
+  void announce(Due what, int64_t step);
+  int64_t announced(Due what) const;
 
   // Written by the rank itself; each counts as progress.
   void set_identity(uint32_t rank, int64_t pid, std::string_view device);

@@ -16,7 +16,7 @@
 namespace netcl::segment_layout {
 
 constexpr uint64_t kMagic = 0x314745534c43544eull;  // "NTCLSEG1"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint32_t kFlightEvents = 64;
 constexpr uint32_t kHeapEntries = 1024;
 constexpr size_t kLine = 64;
@@ -99,6 +99,7 @@ struct alignas(kLine) Header {
   SharedBytes<512> abort_reason;
   std::atomic<uint32_t> stop_requested;   // by the supervisor
   std::atomic<int64_t> stop_step_plus_1;  // by rank 0; 0: none
+  std::atomic<int64_t> due_step_plus_1[kDueKinds];  // by rank 0; 0: none
   // Changes with every exchange and with abort: what set-up waits sleep on.
   alignas(kLine) std::atomic<uint32_t> bell;
   alignas(kLine) std::atomic<uint64_t> heap_end;

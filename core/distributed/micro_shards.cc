@@ -43,6 +43,15 @@ std::vector<IndexRange> micro_shard_rows(int64_t rows, int64_t n) {
   return out;
 }
 
+std::vector<IndexRange> own_micro_shards(int64_t rows, const std::vector<int64_t>& of_ranks,
+                                         uint32_t rank) {
+  const std::vector<IndexRange> all =
+      micro_shard_rows(rows, std::accumulate(of_ranks.begin(), of_ranks.end(), int64_t{0}));
+  const IndexRange own = shard_slice(of_ranks, rank);
+  if (own.count == 0) return {{0, 0}};
+  return {all.begin() + own.first, all.begin() + own.first + own.count};
+}
+
 MicroShards::MicroShards(Replica& replica, const Group& group, const std::vector<int64_t>& of_ranks)
     : replica_(replica),
       group_(group),

@@ -23,6 +23,10 @@ namespace netcl {
 // The rows of every micro-shard of a batch of `rows`; the last ones are empty in a small batch.
 std::vector<IndexRange> micro_shard_rows(int64_t rows, int64_t n);
 
+// Those of one rank, see MicroShards; an empty one for a rank that has none.
+std::vector<IndexRange> own_micro_shards(int64_t rows, const std::vector<int64_t>& of_ranks,
+                                         uint32_t rank);
+
 class MicroShards {
  public:
   // `of_ranks`: how many micro-shards each rank has, one rank's after the other's. The group's

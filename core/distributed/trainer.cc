@@ -76,6 +76,58 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
   const size_t sums_bytes = replica_.sums_size() * sizeof(float);
   sums_ring_ = std::make_unique<PinnedBuffer>(device, replica_.queue().cl(),
                                               sums_bytes * (kInFlight + 1), "sums");
+  if (!options_.progress) return;
+  const TrainerProgress& from = *options_.progress;
+  resumed_ = true;
+  step_ = from.step;
+  epoch_started_ = from.epoch_started;
+  epoch_sums_ = from.sums;
+  carried_ = from.carried;
+  norm_sum_ = from.norm_sum;
+  norm_steps_ = from.norm_steps;
+  skipped_ = from.skipped;
+  skipped_in_a_row_ = from.skipped_in_a_row;
+  plateau_ = from.plateau;
+  samples_since_merge_ = from.samples_since_merge;
+  account_ = from.account;
+}
+
+TrainerProgress Trainer::progress() {
+  drain(0);
+  TrainerProgress out;
+  out.step = step_;
+  out.epoch_started = epoch_started_;
+  out.sums = epoch_sums_;
+  out.carried = carried_;
+  out.norm_sum = norm_sum_;
+  out.norm_steps = norm_steps_;
+  out.skipped = skipped_;
+  out.skipped_in_a_row = skipped_in_a_row_;
+  out.seconds = now_seconds() - epoch_begin_;
+  out.plateau = plateau_;
+  out.shares = plan_.weights();
+  out.samples_since_merge = samples_since_merge_;
+  out.account = account_;
+  return out;
+}
+
+void Trainer::begin_epoch(bool first_step) {
+  epoch_begin_ = now_seconds();
+  if (resumed_) {
+    epoch_begin_ -= options_.progress->seconds;
+    resumed_ = false;
+    return;
+  }
+  epoch_started_ = step_;
+  epoch_sums_ = {};
+  norm_sum_ = 0;
+  norm_steps_ = 0;
+  skipped_ = 0;
+  if (first_step) carried_ = {};
+}
+
+void Trainer::boundary(bool epoch_end) const {
+  if (hooks_.boundary) hooks_.boundary(step_, epoch_end);
 }
 
 std::vector<BatchSlot> Trainer::slots() const {
@@ -143,17 +195,10 @@ bool Trainer::must_stop() {
   return true;
 }
 
-std::vector<IndexRange> Trainer::own_micro_shards(int64_t rows) const {
-  const std::vector<IndexRange> all = micro_shard_rows(rows, options_.micro_shards);
-  const IndexRange own = shard_slice(micro_shards_, group_.rank);
-  if (own.count == 0) return {{0, 0}};
-  return {all.begin() + own.first, all.begin() + own.first + own.count};
-}
-
 // A pass is the same part of the batch on any number of ranks, so that what is computed over a pass
 // (the statistics of a synchronised batch norm) is the same, too.
 std::vector<IndexRange> Trainer::pass_shards(int64_t rows) const {
-  if (!micro_shards_.empty()) return own_micro_shards(rows);
+  if (!micro_shards_.empty()) return own_micro_shards(rows, micro_shards_, group_.rank);
   std::vector<IndexRange> out;
   int64_t begin = 0;
   for (const int64_t count : even_counts(rows, options_.accumulate)) {
@@ -317,6 +362,7 @@ bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
       go_on = false;
       break;
     }
+    boundary(false);
     if (staged_.size() >=
         kSlots - 1) {  // the oldest staged batch must be on the device before reuse
       wait(staged_.front(), replica_.queue().trace(), "wait for a batch's copy");
@@ -351,14 +397,10 @@ StopReason Trainer::run() {
   const int64_t per_epoch = batches_.steps_per_epoch();
   bool go_on = true;
   for (int64_t epoch = step_ / per_epoch; epoch < options_.epochs && go_on; ++epoch) {
-    const double begin = now_seconds();
-    const int64_t first = step_ - epoch * per_epoch, started = step_;
-    epoch_sums_ = {};
-    norm_sum_ = 0;
-    norm_steps_ = 0;
-    skipped_ = 0;
-    if (first == 0) carried_ = {};
-    step_end_ = begin;
+    const int64_t first = step_ - epoch * per_epoch;
+    begin_epoch(first == 0);
+    const int64_t started = epoch_started_;
+    step_end_ = now_seconds();
     step_end_near_ = false;
     for (int64_t next = first; go_on && next < per_epoch; next = step_ - epoch * per_epoch)
       go_on = run_steps(epoch, next, per_epoch);
@@ -366,10 +408,11 @@ StopReason Trainer::run() {
     replica_.queue().finish();
     if (step_ == started) break;  // stopped before the epoch's first step: nothing to tell
     EpochReport report;
-    report.seconds = now_seconds() - begin;
+    report.seconds = now_seconds() - epoch_begin_;
     account_.seconds += report.seconds;
     report.epoch = epoch;
     report.step = step_;
+    report.first_step = started + 1;
     report.complete = step_ == (epoch + 1) * per_epoch;
     report.lr = learning_rate(step_);
     report.train = report.whole = epoch_sums_;
@@ -380,6 +423,7 @@ StopReason Trainer::run() {
     for (int64_t s = started - epoch * per_epoch; s < step_ - epoch * per_epoch; ++s) {
       report.samples += batches_.range(s).count;
     }
+    boundary(true);
     // Those of micro-shards are one already.
     if (micro_shards_.empty() && merge_statistics(replica_, group_, samples_since_merge_))
       samples_since_merge_ = 0;

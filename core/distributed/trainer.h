@@ -27,6 +27,7 @@
 #include "core/distributed/shard_planner.h"
 #include "core/distributed/step_times.h"
 #include "core/distributed/sums.h"
+#include "core/distributed/trainer_progress.h"
 #include "core/optim/schedule.h"
 
 namespace netcl {
@@ -41,11 +42,11 @@ struct TrainerOptions {
   uint64_t seed = 0;
   int64_t accumulate = 1;  // passes of every rank before a step
   BucketSizes buckets = {};
-  // Above 0: the same bits on any number of equal devices, see micro_shards.h. Then accumulate is
-  // 1, nothing is added up in the middle of a step, and shares are whole micro-shards.
-  int64_t micro_shards = 0;
-  Plateau plateau = {};    // of a plateau schedule (resume)
-  Sums epoch_so_far = {};  // of the epoch in which first_step lies (resume)
+  int64_t micro_shards = 0;  // above 0: see micro_shards.h; then accumulate is 1
+  Plateau plateau = {};      // of a plateau schedule (resume)
+  Sums epoch_so_far = {};    // of the epoch in which first_step lies (resume)
+  // Go on from here, in place of the three above; the run's reports show no seam.
+  std::optional<TrainerProgress> progress = std::nullopt;
   // Of the ranks, for shares by measured speed; without, the devices hold and like everything.
   std::vector<std::string> rank_names = {};
   std::vector<RankLimits> rank_limits = {};
@@ -59,7 +60,8 @@ struct StepReport {
 
 struct EpochReport {
   int64_t epoch = 0, step = 0;
-  bool complete = false;  // false when the run stopped inside the epoch
+  int64_t first_step = 0;  // the epoch's first step of this run
+  bool complete = false;   // false when the run stopped inside the epoch
   double lr = 0;
   double seconds = 0;   // of training, without evaluation
   int64_t samples = 0;  // of all ranks
@@ -70,13 +72,6 @@ struct EpochReport {
   Plateau plateau;
   std::optional<Sums> test;
   std::vector<double> shares;  // of the ranks, from here on
-};
-
-struct RankAccount {
-  int64_t samples = 0;      // this rank's
-  double seconds = 0;       // training time of the run
-  double busy_seconds = 0;  // of which the device computed
-  double share = 0;         // weight at the end
 };
 
 enum class TrainerPhase { kPreparing, kTraining, kEvaluating };
@@ -91,8 +86,10 @@ struct TrainerHooks {
   // Called when the rank begins something else, and again as long as it gets on with it.
   std::function<void(TrainerPhase)> phase;
   // Named points of a step, for tests of faults: "begin", "computed" (everything of the step is
-  // enqueued, nothing is reduced), "updated"; and "evaluate". `rows`: of this rank.
+  // enqueued, nothing is kept), "updated"; and "evaluate". `rows`: of this rank.
   std::function<void(const char* point, int64_t step, int64_t rows)> point;
+  // Between steps, and at an epoch's end before the merge, on all ranks. May call progress().
+  std::function<void(int64_t step, bool epoch_end)> boundary;
 };
 
 enum class StopReason { kFinished, kMaxSteps, kInterrupted };
@@ -113,6 +110,8 @@ class Trainer {
   std::optional<Sums> evaluate(const Dataset& data);
 
   RankAccount account() const;
+  // Waits for the steps that are under way. Inside of hooks.boundary only.
+  TrainerProgress progress();
   ShardAccount shard_account() const { return planner_.account(); }
   const std::vector<double>& shares() const { return plan_.weights(); }
   int64_t steps_done() const { return step_; }
@@ -133,7 +132,6 @@ class Trainer {
   bool replan(const StepTime& mine);
   // The passes of a step; the event after which the batch's memory is free.
   cl::Event passes(const BatchSlot& batch, const std::vector<IndexRange>& shards);
-  std::vector<IndexRange> own_micro_shards(int64_t rows) const;
   // This rank's part of every pass over a batch of `rows`.
   std::vector<IndexRange> pass_shards(int64_t rows) const;
   BatchSlot& next_batch(Prefetcher& prefetcher) const;
@@ -141,6 +139,8 @@ class Trainer {
   int64_t pass_rows() const;  // at most
   double learning_rate(int64_t step) const;
   void end_plateau_epoch(const EpochReport& report);
+  void begin_epoch(bool first_step);
+  void boundary(bool epoch_end) const;
   float* sums_of(size_t slot) const;
   void drain(size_t keep);
   void take_norm(const Pending& step, double norm);
@@ -180,6 +180,9 @@ class Trainer {
   Plateau plateau_;
   double norm_sum_ = 0;  // of the epoch's steps, as the next
   int64_t norm_steps_ = 0, skipped_ = 0, skipped_in_a_row_ = 0;
+  int64_t epoch_started_ = 0;
+  double epoch_begin_ = 0;  // seconds
+  bool resumed_ = false;    // the epoch's numbers are those of options_.progress
   RankAccount account_;
   int64_t step_ = 0;
   ShardPlanner planner_;
