@@ -162,6 +162,11 @@ std::vector<float> StateKeeper::merged_statistics(uint32_t slot,
   for (const uint32_t place : places) total += snapshots_.own_numbers(slot, place)[0];
   if (total == 0) return out;
   const std::vector<float> first = out;
+  // Equal ones (of micro-shards) keep their bits.
+  const bool equal = std::all_of(places.begin(), places.end(), [&](uint32_t place) {
+    return snapshots_.own(slot, place) == first;
+  });
+  if (equal) return first;
   std::fill(out.begin(), out.end(), 0.0f);
   for (const uint32_t place : places) {
     const std::vector<float> theirs = snapshots_.own(slot, place);

@@ -42,6 +42,7 @@ Exchange::Exchange(Replica& replica, Group group, const ExchangeOptions& options
 void Exchange::begin(int64_t step, int64_t rows) {
   step_ = step;
   begin_seconds_ = now_seconds();
+  last_ = before_last_ = {};
   if (micro_) micro_->begin(rows);
 }
 
@@ -56,6 +57,7 @@ void Exchange::pass(size_t index, int64_t rows, const StepRandom& random) {
 void Exchange::post(size_t index) {
   const GradientBucket& bucket = buckets_[index];
   ready_ = replica_.marker();
+  before_last_ = last_;
   if (!shares_.empty()) {
     last_ = post_sharded(bucket, ready_());
     return;
@@ -96,6 +98,9 @@ double Exchange::finish(double lr) {
     } else if (!overlaps_) {
       post(0);
     }
+    // A trace is to see when each bucket was done; a wait for the last covers all.
+    if (replica_.queue().recording() && before_last_.value > 0)
+      group_.communicator->wait(before_last_);
     with_cl_errors("waiting for a step", [&] { ready_.wait(); });
     busy = now_seconds() - begin_seconds_;
     if (micro_) note(NETCL_ALL_GATHER, micro_->num_floats(), "micro-shards");

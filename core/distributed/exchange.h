@@ -61,7 +61,7 @@ class Exchange {
   std::unique_ptr<MicroShards> micro_;
   bool overlaps_ = false;  // buckets are posted while backward goes on
   cl::Event ready_;        // of what was posted last, like the next
-  Ticket last_;
+  Ticket last_, before_last_;  // of this step
   int64_t step_ = 0;
   double begin_seconds_ = 0;
 };
