@@ -1,6 +1,5 @@
 #include "apps/netcl_app/worker.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,10 +17,12 @@
 #include "apps/netcl_app/metric_values.h"
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/open_device.h"
+#include "apps/netcl_app/own_cores.h"
 #include "apps/netcl_app/rank_group.h"
 #include "apps/netcl_app/state_keeper.h"
 #include "apps/netcl_app/trace_file.h"
 #include "apps/netcl_app/update_choice.h"
+#include "apps/netcl_app/worker_status.h"
 #include "core/base/environment.h"
 #include "core/distributed/collective_trace.h"
 #include "core/distributed/device_limits.h"
@@ -44,58 +45,8 @@ double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void send(const Json& message) { write_line(WorkerFds::kStatus, message.dump()); }
-
-// Workers that share a CPU device each keep to their own cores: [i C / n, (i + 1) C / n), at least
-// one. Before the first OpenCL call, since drivers start their threads then.
-void keep_to_own_cores(const Job& job) {
-  if (job.share_count < 2 || job.device.type != "cpu") return;
-  cpu_set_t all, mine;
-  CPU_ZERO(&mine);
-  if (::sched_getaffinity(0, sizeof(all), &all) != 0) return;
-  std::vector<int> cores;
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &all)) cores.push_back(i);
-  }
-  const int count = static_cast<int>(cores.size());
-  const int first = job.share_index * count / job.share_count;
-  const int last = std::max(first + 1, (job.share_index + 1) * count / job.share_count);
-  for (int i = first; i < last; ++i) CPU_SET(cores[static_cast<size_t>(i % count)], &mine);
-  ::sched_setaffinity(0, sizeof(mine), &mine);
-}
-
 constexpr double kCheckShare = 0.01;  // of the time, for the comparison of parameters
 constexpr int64_t kCheckSteps = 100;  // between two, at least
-
-struct Problem {
-  ErrorCode code = ErrorCode::kInternal;
-  std::string text;
-};
-
-// Runs `body`; returns what it throws.
-std::optional<Problem> problem_of(const std::function<void()>& body) {
-  try {
-    body();
-    return std::nullopt;
-  } catch (const Error& e) {
-    return Problem{e.code(), e.message()};
-  } catch (const cl::Error& e) {
-    return Problem{ErrorCode::kDevice, str_cat(e.what(), ": ", cl_error_name(e.err()))};
-  } catch (const std::exception& e) {
-    return Problem{ErrorCode::kInternal, e.what()};
-  }
-}
-
-// Says what happened. The first to fail says why; ranks that fail because of it have nothing to
-// add. `type`: "error", after which the worker ends, or "failed", after which it parks.
-void say_problem(const char* type, Segment* segment, const Job& job, const Problem& problem) {
-  const std::string who = str_cat("rank ", job.rank, " (", job.label, ")");
-  const bool first = segment == nullptr || segment->abort(who + ": " + problem.text);
-  send({{"type", type},
-        {"code", exit_code(problem.code)},
-        {"message", problem.text},
-        {"first", first}});
-}
 
 // What a worker holds, in the order in which it must go: everything on the device before the
 // device.
@@ -202,7 +153,7 @@ class Worker {
 
   // Waits, parked, for the supervisor's word. False: the run is over.
   bool next_generation() {
-    send({{"type", "parked"}});
+    send_status({{"type", "parked"}});
     point(FaultPoints::kParked);
     FdChannel::Message message = channel_->receive();
     if (message.fds.size() != 2) return false;
@@ -213,7 +164,7 @@ class Worker {
 
   Logger logger() const {
     return Logger([](LogLevel level, const std::string& text) {
-      if (level >= LogLevel::kWarning) send({{"type", "note"}, {"text", text}});
+      if (level >= LogLevel::kWarning) send_status({{"type", "note"}, {"text", text}});
     });
   }
 
@@ -364,7 +315,7 @@ class Worker {
     };
     out.boundary = [this](int64_t step, bool epoch_end) { boundary(step, epoch_end); };
     out.epoch = [this](const EpochReport& report) { end_of_epoch(report); };
-    out.note = [](const std::string& text) { send({{"type", "note"}, {"text", text}}); };
+    out.note = [](const std::string& text) { send_status({{"type", "note"}, {"text", text}}); };
     out.stop_requested = [this] { return segment_->stop_requested(); };
     if (!faults_.empty()) {
       out.point = [this](const char* name, int64_t step, int64_t rows) {
@@ -388,7 +339,7 @@ class Worker {
     message["seconds"] = step_seconds_;
     losses_.clear();
     step_seconds_.clear();
-    send(message);
+    send_status(message);
   }
 
   void boundary(int64_t step, bool epoch_end) {
@@ -441,7 +392,7 @@ class Worker {
       point(FaultPoints::kCheckpoint, report.step);
       write_checkpoints(report);
     }
-    send(message);
+    send_status(message);
   }
 
   // `best` follows the test accuracy (but not where perplexity was asked for), or the test loss, or
@@ -478,22 +429,22 @@ class Worker {
 
   void say_scaled_rate() const {
     if (job_.rank != 0 || job_.generation > 0 || !config_.schedule.scale_lr_by_devices) return;
-    send({{"type", "note"},
-          {"text", str_cat("learning rate ", config_.optimizer.lr, " x ", job_.n_places,
-                           " workers = ", learning_rate_of(config_, job_.n_places),
-                           " (schedule.scale_lr_by_devices)")}});
+    send_status({{"type", "note"},
+                 {"text", str_cat("learning rate ", config_.optimizer.lr, " x ", job_.n_places,
+                                  " workers = ", learning_rate_of(config_, job_.n_places),
+                                  " (schedule.scale_lr_by_devices)")}});
   }
 
   void ready() {
-    send({{"type", "ready"},
-          {"launches_per_step", replica_->launches_per_step(trainer_->first_pass_rows())},
-          {"workspace_bytes", replica_->train_graph().workspace_bytes()},
-          {"parameters", graphs_.num_parameters()},
-          {"num_outputs", graphs_.num_outputs},
-          {"first_step", trainer_->steps_done()},
-          {"kernels", kernels_.chosen()},
-          {"programs_built", device_.programs().num_built()},
-          {"programs_from_disk", device_.programs().num_from_disk()}});
+    send_status({{"type", "ready"},
+                 {"launches_per_step", replica_->launches_per_step(trainer_->first_pass_rows())},
+                 {"workspace_bytes", replica_->train_graph().workspace_bytes()},
+                 {"parameters", graphs_.num_parameters()},
+                 {"num_outputs", graphs_.num_outputs},
+                 {"first_step", trainer_->steps_done()},
+                 {"kernels", kernels_.chosen()},
+                 {"programs_built", device_.programs().num_built()},
+                 {"programs_from_disk", device_.programs().num_from_disk()}});
   }
 
   void evaluate() {
@@ -502,7 +453,7 @@ class Worker {
     NETCL_CHECK(sums, ErrorCode::kInterrupted, "interrupted");
     Json message = {{"type", "done"}, {"stopped", "finished"}, {"metrics", metrics_of(*sums)}};
     message["samples"] = data.num_samples();
-    send(message);
+    send_status(message);
   }
 
   void finish_trace() {
@@ -543,7 +494,7 @@ class Worker {
                     {"steps", trainer_->steps_done()}};
     if (job_.rank == 0 && job_.n_ranks > 1)
       message["account"] = account_json(trainer_->shard_account());
-    send(message);
+    send_status(message);
   }
 
   Job job_;

@@ -1,0 +1,34 @@
+#include "apps/netcl_app/worker_status.h"
+
+#include <exception>
+
+#include "core/cl/opencl.h"
+#include "core/distributed/process.h"
+
+namespace netcl::app {
+
+void send_status(const Json& message) { write_line(WorkerFds::kStatus, message.dump()); }
+
+std::optional<Problem> problem_of(const std::function<void()>& body) {
+  try {
+    body();
+    return std::nullopt;
+  } catch (const Error& e) {
+    return Problem{e.code(), e.message()};
+  } catch (const cl::Error& e) {
+    return Problem{ErrorCode::kDevice, str_cat(e.what(), ": ", cl_error_name(e.err()))};
+  } catch (const std::exception& e) {
+    return Problem{ErrorCode::kInternal, e.what()};
+  }
+}
+
+void say_problem(const char* type, Segment* segment, const Job& job, const Problem& problem) {
+  const std::string who = str_cat("rank ", job.rank, " (", job.label, ")");
+  const bool first = segment == nullptr || segment->abort(who + ": " + problem.text);
+  send_status({{"type", type},
+               {"code", exit_code(problem.code)},
+               {"message", problem.text},
+               {"first", first}});
+}
+
+}  // namespace netcl::app
