@@ -225,7 +225,7 @@ TEST(HostAbort, TheSegmentsReasonReachesEveryWaiter) {
   std::atomic<int> posted{0};
   for (uint32_t r = 0; r < 3; ++r) {
     threads.emplace_back([&, r] {
-      Rank rank(device, segment, r, {}, kMinuteMs);
+      Rank rank(device, segment, r, host_transport::Options{}, kMinuteMs);
       const netcl_bucket b = rank.bucket(1 << 20);
       if (r == 1) {
         while (posted.load() < 2) std::this_thread::yield();
