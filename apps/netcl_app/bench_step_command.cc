@@ -115,7 +115,8 @@ class StepBench {
       if (type != "epoch" || message.at("epoch").get<int64_t>() < warm_up_) return;
       out.samples += message.at("samples").get<double>();
       out.seconds += message.at("seconds").get<double>();
-      out.steps += static_cast<double>(message.at("step_losses").size());
+      out.steps += static_cast<double>(message.at("step").get<int64_t>() -
+                                       message.at("first_step").get<int64_t>() + 1);
     });
     const RunOutcome outcome = supervisor.run();
     if (outcome.error) throw *outcome.error;

@@ -6,6 +6,29 @@
 
 namespace netcl {
 
+namespace {
+
+// Cuts the last bucket before its last tensors of at most `most` bytes.
+void split_last(std::vector<GradientBucket>& buckets, const ArenaLayout& gradients, int64_t most) {
+  GradientBucket& large = buckets.back();
+  const int64_t end = large.range.first + large.range.count;
+  size_t keep = large.tensors.size();  // tensors that stay in it
+  for (int64_t cut = end; keep > 0; --keep) {
+    cut = gradients.find(large.tensors[keep - 1]).offset;
+    const bool is_sum = large.tensors[keep - 1].rfind("grad/", 0) != 0;
+    if (is_sum || (end - cut) * static_cast<int64_t>(sizeof(float)) > most) break;
+  }
+  if (keep == 0 || keep == large.tensors.size()) return;
+  const auto from = large.tensors.begin() + static_cast<std::ptrdiff_t>(keep);
+  const int64_t first = gradients.find(*from).offset;
+  GradientBucket last{{first, end - first}, {from, large.tensors.end()}, {}};
+  large.range.count = first - large.range.first;
+  large.tensors.erase(from, large.tensors.end());
+  buckets.push_back(std::move(last));
+}
+
+}  // namespace
+
 std::vector<GradientBucket> gradient_buckets(const ArenaLayout& gradients,
                                              const BucketSizes& sizes) {
   std::vector<GradientBucket> out;
@@ -21,6 +44,10 @@ std::vector<GradientBucket> gradient_buckets(const ArenaLayout& gradients,
     // The sums stay together, whatever the sizes.
     const bool in_sums = i + 1 < entries.size() && entries[i + 1].name.rfind("grad/", 0) != 0;
     full = !in_sums && bucket.range.count * static_cast<int64_t>(sizeof(float)) >= most;
+  }
+  if (out.size() > 1 &&
+      out.back().range.count * static_cast<int64_t>(sizeof(float)) > 2 * sizes.last_bytes) {
+    split_last(out, gradients, sizes.last_bytes);
   }
   for (size_t i = 0; i < out.size(); ++i) {
     out[i].name = out.size() == 1 ? "gradients" : str_cat("gradients ", i + 1, "/", out.size());

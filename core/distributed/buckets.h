@@ -15,8 +15,11 @@ namespace netcl {
 struct BucketSizes {
   // The first bucket is small, so that the first reduction starts early; the others are as large as
   // transports need to reach their speed. A bucket is at least as large as its largest tensor.
+  // Nothing hides the last one, which is ready when backward ends: of a larger bucket there, the
+  // last tensors of at most last_bytes become a bucket of their own.
   int64_t first_bytes = int64_t{1} << 20;
   int64_t other_bytes = int64_t{25} << 20;
+  int64_t last_bytes = int64_t{4} << 20;
 };
 
 struct GradientBucket {

@@ -111,7 +111,7 @@ __kernel void reduce_ranks_p2p_part(LIST(BUCKETS_, RANKS) __global TYPE(DTYPE) *
 #if IS_FLOAT
   value = value / total;
 #else
-  value = (VALUE)((NETCL_JOIN(netcl_order_, DTYPE))value / RANKS);
+  value = (VALUE)((TYPE(DTYPE))value / RANKS);
 #endif
 #endif
 #if IS_FLOAT

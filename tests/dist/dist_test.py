@@ -13,7 +13,8 @@ ARCHIVE = os.path.join(os.environ["TEST_SRCDIR"], os.environ["TEST_WORKSPACE"], 
 # Debian 12 has glibc 2.36 and GCC 12; the archive must not ask for newer ones.
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"}
 NEWEST = {"GCC": (12,), "GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
-PLUGINS = ["attention", "conv", "generic", "host", "models", "norm", "recurrent", "standard", "structure"]
+PLUGINS = ["attention", "conv", "generic", "host", "models", "norm", "p2p", "recurrent", "standard",
+           "structure"]
 EXPECTED = [
     "bin/netcl-app",
     "include/netcl/netcl_initialisers.hpp",
@@ -87,7 +88,7 @@ class Dist(unittest.TestCase):
         for name in self.programs:
             section = self.read_elf("-dW", name)
             allowed = set(SYSTEM_LIBRARIES)
-            if name.startswith("plugins/host/"):
+            if name.startswith(("plugins/host/", "plugins/p2p/")):
                 allowed.add("libOpenCL.so.1")
             self.assertLessEqual(set(re.findall(r"NEEDED.*\[(.+)\]", section)), allowed, name)
             self.assertNotRegex(section, "RPATH|RUNPATH", name)

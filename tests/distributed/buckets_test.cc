@@ -55,6 +55,21 @@ TEST(BucketsTest, BordersLieAtTensorsAndCoverTheArena) {
   EXPECT_EQ(buckets[3].name, "gradients 4/4");
 }
 
+TEST(BucketsTest, WhatNothingHidesIsSmall) {
+  // The last bucket would hold all tensors: of at most 1 KiB the last tensor alone fits.
+  BucketSizes sizes{512, 1 << 20, 1024};
+  auto buckets = gradient_buckets(arena(), sizes);
+  ASSERT_EQ(buckets.size(), 3u);
+  EXPECT_EQ(buckets[1].tensors,
+            (std::vector<std::string>{"grad/100", "grad/300", "grad/256", "grad/1200"}));
+  EXPECT_EQ(buckets[2].tensors, (std::vector<std::string>{"grad/5"}));
+  EXPECT_EQ(buckets[1].range.first + buckets[1].range.count, buckets[2].range.first);
+  EXPECT_EQ(buckets[2].range.first + buckets[2].range.count, arena().num_floats());
+  // A bucket that is not much larger stays whole.
+  sizes.last_bytes = 8192;
+  EXPECT_EQ(gradient_buckets(arena(), sizes).size(), 2u);
+}
+
 TEST(BucketsTest, SharesAreWholeBlocksOfEveryRank) {
   for (const uint32_t ranks : {1u, 2u, 3u, 5u, 20u}) {
     int64_t next = 0;

@@ -18,7 +18,7 @@ using plugin::Host;
 namespace {
 
 constexpr uint64_t kCpuChunkBytes = 256 * 1024;
-constexpr uint64_t kBusChunkBytes = 2 * 1024 * 1024;
+constexpr uint64_t kBusChunkBytes = 1024 * 1024;
 constexpr uint32_t kMostReducers = 8;
 // How long a wait looks before it sleeps.
 constexpr uint64_t kCpuSpinNs = 20'000, kBusSpinNs = 200'000;
