@@ -114,6 +114,9 @@ void ProgramCache::store(const fs::path& path, uint64_t key, const cl::Program& 
   try {
     const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
     if (binaries.size() != 1 || binaries[0].empty()) return;
+    // PoCL packs the files of a folder that other processes fill, too: what two looks do not find
+    // alike was being written, and would end the process that loads it.
+    if (program.getInfo<CL_PROGRAM_BINARIES>() != binaries) return;
     const std::string_view binary(reinterpret_cast<const char*>(binaries[0].data()),
                                   binaries[0].size());
     EntryHeader header{};
