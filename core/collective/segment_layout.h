@@ -97,8 +97,8 @@ struct alignas(kLine) Header {
   uint64_t control_bytes;
   alignas(kLine) std::atomic<uint32_t> abort_state;
   SharedBytes<512> abort_reason;
-  std::atomic<uint32_t> stop_requested;   // by the supervisor
-  std::atomic<int64_t> stop_step_plus_1;  // by rank 0; 0: none
+  std::atomic<uint32_t> stop_requested;             // by the supervisor
+  std::atomic<int64_t> stop_step_plus_1;            // by rank 0; 0: none
   std::atomic<int64_t> due_step_plus_1[kDueKinds];  // by rank 0; 0: none
   // Changes with every exchange and with abort: what set-up waits sleep on.
   alignas(kLine) std::atomic<uint32_t> bell;

@@ -59,8 +59,8 @@ class Exchange {
   std::vector<GradientBucket> buckets_;
   std::vector<FloatRange> shares_;  // of every rank, where the update is sharded
   std::unique_ptr<MicroShards> micro_;
-  bool overlaps_ = false;  // buckets are posted while backward goes on
-  cl::Event ready_;        // of what was posted last, like the next
+  bool overlaps_ = false;      // buckets are posted while backward goes on
+  cl::Event ready_;            // of what was posted last, like the next
   Ticket last_, before_last_;  // of this step
   int64_t step_ = 0;
   double begin_seconds_ = 0;
