@@ -11,7 +11,7 @@
 
 #include "core/collective/segment.h"
 #include "core/distributed/group.h"
-#include "core/runtime/plugin_host.h"
+#include "core/runtime/rank_link.h"
 #include "core/tensor/queue.h"
 
 namespace netcl::app {
@@ -39,11 +39,8 @@ class RankGroup {
  private:
   const RankGroupSpec spec_;
   std::shared_ptr<Queue> queue_;
-  Bootstrap bootstrap_;
-  netcl_boot boot_handle_;
-  netcl_device device_handle_;
   std::vector<netcl_member> members_;
-  std::unique_ptr<Communicator> communicator_;
+  std::unique_ptr<RankLink> link_;
   const netcl_bucket* bucket_ = nullptr;
   std::unique_ptr<GroupSum> sums_;
 };

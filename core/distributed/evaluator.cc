@@ -54,18 +54,6 @@ std::optional<Sums> Evaluator::add_over_ranks(const Sums& mine, bool stopped) {
   return out;
 }
 
-void Evaluator::add_eval_sums(Sums& total) const {
-  for (const ArenaLayout::Entry& entry : replica_.graphs().eval_sums.entries()) {
-    const float* sums = static_cast<float*>(eval_sums_->data()) + entry.offset;
-    if (entry.desc.shape.rank() == 0) {
-      total.values[entry.name] += static_cast<double>(*sums);
-      continue;
-    }
-    std::vector<double>& matrix = total.matrices[entry.name];
-    for (size_t i = 0; i < matrix.size(); ++i) matrix[i] += static_cast<double>(sums[i]);
-  }
-}
-
 Sums Evaluator::empty_sums() const {
   Sums out;
   for (const ArenaLayout::Entry& entry : replica_.graphs().eval_sums.entries()) {
@@ -87,7 +75,7 @@ bool Evaluator::evaluate_rows(const Dataset& data, IndexRange rows, const BatchS
   replica_.evaluate(rows.count);
   const cl::Event read = replica_.read_eval_sums(static_cast<float*>(eval_sums_->data()));
   with_cl_errors("waiting for an evaluation", [&] { read.wait(); });
-  add_eval_sums(total);
+  total.add(replica_.graphs().eval_sums, static_cast<float*>(eval_sums_->data()));
   return hooks_.stop_requested && hooks_.stop_requested();
 }
 

@@ -40,7 +40,6 @@ class Evaluator {
  private:
   Sums empty_sums() const;
   bool evaluate_rows(const Dataset& data, IndexRange rows, const BatchSlot& memory, Sums& total);
-  void add_eval_sums(Sums& total) const;
   std::optional<Sums> add_over_ranks(const Sums& mine, bool stopped);
   std::vector<double> add_values(const std::vector<double>& mine);
 

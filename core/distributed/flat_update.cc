@@ -8,8 +8,6 @@ namespace netcl {
 
 namespace {
 
-constexpr size_t kHyperBytes = 16 * sizeof(float);  // of a group
-
 size_t bytes_of(int64_t floats) { return static_cast<size_t>(floats) * sizeof(float); }
 
 }  // namespace
@@ -23,7 +21,7 @@ FlatUpdate::FlatUpdate(const ArenaLayout& parameters, const Optimizer& optimizer
       queue_(std::move(queue)),
       gradients_(std::move(gradients)),
       parameters_(queue_->allocate(bytes_of(num_floats_), "the parameters")),
-      hyper_(queue_->allocate(plan_.groups.size() * kHyperBytes, "the hyper-parameters")),
+      hyper_(queue_, plan_.groups.size()),
       update_(update_graph(optimizer, plan_, places.num_floats, places.first), kernels, queue_,
               [this](const std::string& name, const TensorDesc&) { return memory(name); }) {
   divisor_ = with_cl_errors("placing the denominator", [&] {
@@ -63,7 +61,7 @@ cl::Buffer FlatUpdate::memory(const std::string& name) {
   if (name == step_names::kParameters) return parameters_->buffer();
   if (name == step_names::kGradients) return gradients_;
   if (name == step_names::kDivisor) return divisor_;
-  if (name == step_names::kHyper) return hyper_->buffer();
+  if (name == step_names::kHyper) return hyper_.storage().buffer();
   for (const Named& other : others_) {
     if (other.first == name) return other.second->buffer();
   }
@@ -80,24 +78,8 @@ void FlatUpdate::start(const std::vector<float>& arena) {
   }
 }
 
-void FlatUpdate::write_hyper(int64_t step, double lr) {
-  const bool known = !hyper_values_.empty();
-  hyper_values_.resize(plan_.groups.size());
-  for (size_t i = 0; i < plan_.groups.size(); ++i) {
-    const std::array<float, 16> values =
-        optimizer_.hyper(step, lr * plan_.groups[i].lr_scale, plan_.groups[i].weight_decay);
-    if (known && values == hyper_values_[i]) continue;
-    hyper_values_[i] = values;
-    cl_float16 pattern;  // a fill carries it in the command itself
-    std::copy(values.begin(), values.end(), pattern.s);
-    with_cl_errors("writing the hyper-parameters", [&] {
-      queue_->cl().enqueueFillBuffer(hyper_->buffer(), pattern, i * kHyperBytes, kHyperBytes);
-    });
-  }
-}
-
 void FlatUpdate::step(int64_t step, double lr) {
-  write_hyper(step, lr);
+  hyper_.write(optimizer_, plan_.groups, step, lr);
   update_.run(0);
 }
 

@@ -4,12 +4,12 @@
 #ifndef NETCL_CORE_DISTRIBUTED_FLAT_UPDATE_H_
 #define NETCL_CORE_DISTRIBUTED_FLAT_UPDATE_H_
 
-#include <array>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/distributed/hyper_table.h"
 #include "core/graph/compiled_graph.h"
 #include "core/nn/arena.h"
 #include "core/nn/update_graph.h"
@@ -39,7 +39,6 @@ class FlatUpdate {
   using Named = std::pair<std::string, std::shared_ptr<Storage>>;
   std::shared_ptr<Storage> table(const std::vector<int32_t>& values, const std::string& what);
   void write(const Storage& to, const std::vector<float>& values);
-  void write_hyper(int64_t step, double lr);
   cl::Buffer memory(const std::string& name);
 
   const Optimizer optimizer_;
@@ -47,9 +46,9 @@ class FlatUpdate {
   const int64_t num_floats_;
   std::shared_ptr<Queue> queue_;
   cl::Buffer gradients_, divisor_;
-  std::shared_ptr<Storage> parameters_, hyper_;
+  std::shared_ptr<Storage> parameters_;
+  HyperTable hyper_;
   std::vector<Named> others_;  // tables, norm and states, by their name in the graph
-  std::vector<std::array<float, 16>> hyper_values_;
   CompiledGraph update_;
 };
 

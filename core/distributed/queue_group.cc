@@ -43,14 +43,6 @@ void on_threads(uint32_t n_ranks, const std::function<void(uint32_t)>& body,
   if (first >= 0) std::rethrow_exception(errors[static_cast<size_t>(first.load())]);
 }
 
-// What a rank holds, in the order in which it must go.
-struct QueueGroup::Rank {
-  netcl_boot boot;
-  netcl_device device;
-  std::unique_ptr<Bootstrap> bootstrap;
-  std::unique_ptr<Communicator> communicator;
-};
-
 QueueGroup::QueueGroup(Runtime& runtime, std::vector<std::shared_ptr<Queue>> queues,
                        const GroupOptions& options)
     : queues_(std::move(queues)) {
@@ -71,9 +63,9 @@ QueueGroup::~QueueGroup() = default;
 
 const std::string& QueueGroup::transport() const { return transport_; }
 
-Communicator& QueueGroup::communicator(uint32_t rank) { return *ranks_[rank]->communicator; }
+Communicator& QueueGroup::communicator(uint32_t rank) { return ranks_[rank]->communicator(); }
 
-Bootstrap& QueueGroup::bootstrap(uint32_t rank) { return *ranks_[rank]->bootstrap; }
+Bootstrap& QueueGroup::bootstrap(uint32_t rank) { return ranks_[rank]->bootstrap(); }
 
 void QueueGroup::open(Runtime& runtime, const GroupOptions& options) {
   transport_ = choose_transport(options.transport, runtime.plugins());
@@ -85,26 +77,11 @@ void QueueGroup::open(Runtime& runtime, const GroupOptions& options) {
     const auto next = static_cast<uint32_t>(contexts.size());
     const uint32_t context = contexts.emplace(queues_[r]->device().context()(), next).first->second;
     members_.push_back({r, 0, 0, context});
-    ranks_.push_back(std::make_unique<Rank>());
   }
+  ranks_.resize(size());
   on_ranks([&](uint32_t r) {
-    Rank& rank = *ranks_[r];
-    Device& device = queues_[r]->device();
-    rank.bootstrap = std::make_unique<Bootstrap>(segment_, r, timeout_ns);
-    rank.boot.bootstrap = rank.bootstrap.get();
-    rank.device = {&device.info(), &device};
-    netcl_group_spec spec{};
-    spec.size = sizeof(spec);
-    spec.rank = r;
-    spec.n_ranks = size();
-    spec.members = members_.data();
-    spec.device = &rank.device;
-    spec.boot = &rank.boot;
-    spec.timeout_ns = timeout_ns;
-    const std::string reason = Communicator::accepts(access, spec);
-    NETCL_CHECK(reason.empty(), ErrorCode::kPlugin, "transport ", transport_,
-                " cannot serve these queues: ", reason);
-    rank.communicator = std::make_unique<Communicator>(access, spec);
+    ranks_[r] = std::make_unique<RankLink>(segment_, access, queues_[r]->device(), r, members_,
+                                           timeout_ns, "transport " + transport_);
   });
 }
 

@@ -19,6 +19,7 @@
 
 #include "core/collective/bootstrap.h"
 #include "core/collective/communicator.h"
+#include "core/runtime/rank_link.h"
 #include "core/runtime/runtime.h"
 #include "core/tensor/tensor.h"
 
@@ -82,7 +83,6 @@ class QueueGroup {
   void finish(uint64_t number);
 
  private:
-  struct Rank;
   struct Pending {
     uint64_t number = 0, bytes = 0;
     Buckets buckets;
@@ -100,7 +100,7 @@ class QueueGroup {
   std::string transport_;
   std::shared_ptr<Segment> segment_;
   std::vector<netcl_member> members_;
-  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::vector<std::unique_ptr<RankLink>> ranks_;
   std::map<uint64_t, std::vector<Buckets>> free_;  // by size
   std::deque<Pending> pending_;
   uint64_t last_number_ = 0;

@@ -14,8 +14,6 @@ size_t arena_bytes(const ArenaLayout& layout) {
   return static_cast<size_t>(layout.num_floats()) * sizeof(float);
 }
 
-constexpr size_t kHyperBytes = 16 * sizeof(float);  // of a group
-
 cl::Buffer slice(const cl::Buffer& base, int64_t offset_floats, size_t size_bytes) {
   cl_buffer_region region{static_cast<size_t>(offset_floats) * sizeof(float),
                           std::max<size_t>(size_bytes, 4)};
@@ -111,7 +109,7 @@ Replica::Replica(const StepGraphs& graphs, const Optimizer& optimizer, KernelPro
 
 void Replica::make_arenas() {
   random_ = queue_->allocate(8 * sizeof(int32_t), "the random state");
-  hyper_ = queue_->allocate(graphs_.plan.groups.size() * kHyperBytes, "the hyper-parameters");
+  hyper_.emplace(queue_, graphs_.plan.groups.size());
   blocks_ = table(plan_.blocks, "the table of blocks");
   slots_ = table(plan_.slots, "the table of slots");
   loss_scale_ = queue_->allocate(2 * sizeof(float), "the loss scale");
@@ -195,7 +193,7 @@ const Storage* Replica::whole_arena(const std::string& name) const {
       {step_names::kX, x_.get()},
       {step_names::kLabels, labels_.get()},
       {step_names::kRandom, random_.get()},
-      {step_names::kHyper, hyper_.get()},
+      {step_names::kHyper, &hyper_->storage()},
       {step_names::kBlocks, blocks_.get()},
       {step_names::kSlots, slots_.get()},
       {step_names::kGradNorm, norm_.get()},
@@ -345,27 +343,9 @@ void Replica::accumulate(bool first) {
   commit_statistics();
 }
 
-void Replica::write_hyper(int64_t step, double lr) {
-  const std::vector<UpdatePlan::Group>& groups = graphs_.plan.groups;
-  const bool known = !hyper_values_.empty();
-  hyper_values_.resize(groups.size());
-  for (size_t i = 0; i < groups.size(); ++i) {
-    const std::array<float, 16> values =
-        optimizer_.hyper(step, lr * groups[i].lr_scale, groups[i].weight_decay);
-    if (known && values == hyper_values_[i]) continue;
-    hyper_values_[i] = values;
-    // A fill carries the values in the command itself, so nothing must outlive the call.
-    cl_float16 pattern;
-    std::copy(values.begin(), values.end(), pattern.s);
-    with_cl_errors("writing the hyper-parameters", [&] {
-      queue_->cl().enqueueFillBuffer(hyper_->buffer(), pattern, i * kHyperBytes, kHyperBytes);
-    });
-  }
-}
-
 void Replica::run_update(int64_t step, double lr, bool grouped) {
   if (part_storage_ == nullptr) commit_statistics();
-  write_hyper(step, lr);
+  hyper_->write(optimizer_, graphs_.plan.groups, step, lr);
   update_.run(0, grouped);
 }
 

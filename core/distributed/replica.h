@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/distributed/hyper_table.h"
 #include "core/graph/compiled_graph.h"
 #include "core/nn/step_graphs.h"
 
@@ -157,7 +158,6 @@ class Replica {
   cl::Buffer memory(const std::string& name, const TensorDesc& desc, bool evaluating);
   std::shared_ptr<Storage> table(const std::vector<int32_t>& values, const char* what);
   const Storage* whole_arena(const std::string& name) const;
-  void write_hyper(int64_t step, double lr);
   void make_arenas();
   void run_update(int64_t step, double lr, bool grouped);
   void copy(const cl::Buffer& from, const cl::Buffer& to, int64_t from_float, int64_t to_float,
@@ -183,12 +183,12 @@ class Replica {
   int64_t last_rows_ = 0;  // of the last forward_backward
   size_t row_bytes_ = 0;   // of one sample on the device
   size_t label_bytes_ = 0, output_floats_ = 0;
-  std::shared_ptr<Storage> x_, labels_, random_, hyper_, parameters_, statistics_, next_statistics_,
+  std::shared_ptr<Storage> x_, labels_, random_, parameters_, statistics_, next_statistics_,
       loss_scale_;
   std::shared_ptr<Storage> blocks_, slots_, norm_, part_storage_, average_;
   std::shared_ptr<Storage> updated_;  // the parameters, or this replica's share of them
   std::vector<std::vector<float>> whole_states_;
-  std::vector<std::array<float, 16>> hyper_values_;  // as the device has them; empty: unknown
+  std::optional<HyperTable> hyper_;
   std::vector<std::pair<std::string, std::shared_ptr<Storage>>> states_;
   std::shared_ptr<Storage> eval_sums_, output_;  // output_: made by the first forward()
   std::vector<std::pair<std::string, std::shared_ptr<Storage>>> constants_;

@@ -254,16 +254,7 @@ Sums Replicas::evaluate(const Batch& batch) {
   for (size_t r = 0; r < size(); ++r) {
     if (shards[r].batch.rows() > 0)
       with_cl_errors("waiting for an evaluation", [&] { there[r].wait(); });
-    for (const ArenaLayout::Entry& entry : graphs_.eval_sums.entries()) {
-      const float* sums = parts[r].data() + entry.offset;
-      if (entry.desc.shape.rank() == 0) {
-        out.values[entry.name] += static_cast<double>(*sums);
-        continue;
-      }
-      std::vector<double>& matrix = out.matrices[entry.name];
-      matrix.resize(static_cast<size_t>(entry.desc.shape.num_elements()), 0.0);
-      for (size_t i = 0; i < matrix.size(); ++i) matrix[i] += static_cast<double>(sums[i]);
-    }
+    out.add(graphs_.eval_sums, parts[r].data());
   }
   return out;
 }

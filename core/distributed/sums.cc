@@ -16,6 +16,19 @@ void Sums::add(const Sums& other) {
   }
 }
 
+void Sums::add(const ArenaLayout& layout, const float* arena) {
+  for (const ArenaLayout::Entry& entry : layout.entries()) {
+    const float* sums = arena + entry.offset;
+    if (entry.desc.shape.rank() == 0) {
+      values[entry.name] += static_cast<double>(*sums);
+      continue;
+    }
+    std::vector<double>& matrix = matrices[entry.name];
+    matrix.resize(static_cast<size_t>(entry.desc.shape.num_elements()), 0.0);
+    for (size_t i = 0; i < matrix.size(); ++i) matrix[i] += static_cast<double>(sums[i]);
+  }
+}
+
 double Sums::loss() const {
   const auto denominator = values.find(step_names::kDenominator);
   if (denominator == values.end() || denominator->second == 0)

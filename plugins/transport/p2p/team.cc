@@ -60,7 +60,7 @@ void Team::post(uint32_t rank, uint64_t sequence, Posting posting) {
   if (++collective.n_posted < n_ranks()) return;
   try {
     check_same(sequence, collective);
-    launch(sequence, collective);
+    launch(collective);
   } catch (const Failure& e) {
     problem_ = Problem{e.code(), e.what()};
     changed_.notify_all();
@@ -81,7 +81,7 @@ void Team::check_same(uint64_t sequence, const Collective& collective) const {
   }
 }
 
-void Team::launch(uint64_t, Collective& collective) {
+void Team::launch(Collective& collective) {
   std::vector<Posting*> postings;
   for (std::optional<Posting>& p : collective.postings) postings.push_back(&*p);
   collective.done = launch_collective(devices_, postings);

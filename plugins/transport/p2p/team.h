@@ -79,7 +79,7 @@ class Team {
     std::vector<cl_event> done;
   };
   void throw_problem() const;
-  void launch(uint64_t sequence, Collective& collective);
+  void launch(Collective& collective);
   void check_same(uint64_t sequence, const Collective& collective) const;
   void release(Collective& collective);
 
