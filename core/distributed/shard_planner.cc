@@ -33,11 +33,6 @@ void push(std::deque<double>& values, double value, size_t most) {
   while (values.size() > most) values.pop_front();
 }
 
-std::string ms(double seconds) {
-  const double value = seconds * 1e3;
-  return str_cat(value < 10 ? std::round(value * 100) / 100 : std::round(value * 10) / 10, " ms");
-}
-
 }  // namespace
 
 ShardPlanner::ShardPlanner(ShardPlannerOptions options, ShardPlan& plan)
@@ -307,8 +302,9 @@ std::optional<ShardPlanner::Change> ShardPlanner::end_trial() {
   }
   const char* verb = names.size() > 1 ? (better ? " are left out" : " stay")
                                       : (better ? " is left out" : " stays");
-  const std::string text = str_cat(join(names, ", "), verb, ": with it a step takes ",
-                                   ms(trial_.seconds), ", without ", ms(seconds));
+  const std::string text =
+      str_cat(join(names, ", "), verb, ": with it a step takes ", milliseconds(trial_.seconds),
+              ", without ", milliseconds(seconds));
   Change out;
   if (better) {
     begin(settled_++ < kSettlings ? Stage::kSettling : Stage::kSteady);
@@ -316,6 +312,21 @@ std::optional<ShardPlanner::Change> ShardPlanner::end_trial() {
     out = change_to(trial_.rows, Stage::kSteady);
   }
   out.note = text;
+  return out;
+}
+
+GroupMeasure ShardPlanner::measure() const {
+  GroupMeasure out;
+  const bool steady = n_ == 1 || (stage_ == Stage::kSteady && all_tried_);
+  out.settled = steady && count_ >= enough(kTrialSteps) && count_ % kTrialSteps == 0;
+  if (!out.settled) return out;
+  out.step_seconds = lower_median(copy_of(step_seconds_));
+  out.exposed_seconds = lower_median(copy_of(exposed_));
+  out.batch_size = options_.batch_size;
+  out.pass_size = pass_size_;
+  out.names = options_.names;
+  out.costs = costs();
+  out.rows = rows_;
   return out;
 }
 
@@ -333,6 +344,7 @@ ShardAccount ShardPlanner::account() const {
   const double with = finish_seconds(fitted.costs(), rows_) + exposed;
   for (size_t i = 0; i < n_; ++i) {
     ShardAccount::Rank rank;
+    rank.name = options_.names[i];
     const double alone = fitted.fits_[i].line().at(batch);
     if (alone > 0) rank.solo_samples_per_second = batch / alone;
     rank.left_out = left_out_[i];

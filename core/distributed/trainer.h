@@ -22,6 +22,7 @@
 #include "core/distributed/evaluator.h"
 #include "core/distributed/exchange.h"
 #include "core/distributed/group.h"
+#include "core/distributed/group_choice.h"
 #include "core/distributed/replica.h"
 #include "core/distributed/shard_plan.h"
 #include "core/distributed/shard_planner.h"
@@ -50,6 +51,9 @@ struct TrainerOptions {
   // Of the ranks, for shares by measured speed; without, the devices hold and like everything.
   std::vector<std::string> rank_names = {};
   std::vector<RankLimits> rank_limits = {};
+  // The run may form its group anew without a rank that holds the others up (group_choice.h): then
+  // run() ends with kRegroup. Only where the shares are free.
+  bool may_regroup = false;
 };
 
 struct StepReport {
@@ -92,7 +96,8 @@ struct TrainerHooks {
   std::function<void(int64_t step, bool epoch_end)> boundary;
 };
 
-enum class StopReason { kFinished, kMaxSteps, kInterrupted };
+// kRegroup: between two steps; progress() says with which group to go on.
+enum class StopReason { kFinished, kMaxSteps, kInterrupted, kRegroup };
 
 class Trainer {
  public:
@@ -110,9 +115,9 @@ class Trainer {
   std::optional<Sums> evaluate(const Dataset& data);
 
   RankAccount account() const;
-  // Waits for the steps that are under way. Inside of hooks.boundary only.
+  // Waits for the steps that are under way. Inside of hooks.boundary, or after kRegroup.
   TrainerProgress progress();
-  ShardAccount shard_account() const { return planner_.account(); }
+  ShardAccount shard_account() const;
   const std::vector<double>& shares() const { return plan_.weights(); }
   int64_t steps_done() const { return step_; }
   int64_t first_pass_rows() const;  // this rank's samples in the first pass over a full batch
@@ -130,6 +135,8 @@ class Trainer {
   bool train_step(int64_t epoch, int64_t index, BatchSlot& batch);
   // Tells the planner what the ranks measured; as train_step. Collective, without a wait.
   bool replan(const StepTime& mine);
+  bool regroup();  // whether a group must be formed anew
+  void say(const std::string& text) const;
   // The passes of a step; the event after which the batch's memory is free.
   cl::Event passes(const BatchSlot& batch, const std::vector<IndexRange>& shards);
   // This rank's part of every pass over a batch of `rows`.
@@ -187,9 +194,11 @@ class Trainer {
   int64_t step_ = 0;
   ShardPlanner planner_;
   std::optional<StepTimes> times_;  // of a group
-  double step_end_ = 0;             // of the last step
-  bool step_end_near_ = false;      // nothing but steps since then
-  double samples_since_merge_ = 0;  // this rank's
+  GroupChoice group_choice_;
+  std::optional<GroupChoice::Regroup> regroup_;  // wanted; the loop ends before the next step
+  double step_end_ = 0;                          // of the last step
+  bool step_end_near_ = false;                   // nothing but steps since then
+  double samples_since_merge_ = 0;               // this rank's
   int64_t stop_at_ = -1;
   double last_loss_ = std::numeric_limits<double>::quiet_NaN();  // the last finite one
   StopReason reason_ = StopReason::kFinished;
