@@ -158,10 +158,14 @@ KeptState StateKeeper::read() const {
   json.at("seconds").get_to(p.seconds);
   p.plateau = plateau_from_json(json.at("plateau"));
   out.best = json.value("best", -std::numeric_limits<double>::infinity());
-  const Snapshots::OwnNumbers own = snapshots_.own_numbers(slot, job_.place);
-  if (writers() == job_.places) p.samples_since_merge = own[0];  // else load() merges
+  const std::vector<uint32_t> places = writers();
+  if (places == job_.places)  // else load() merges
+    p.samples_since_merge = snapshots_.own_numbers(slot, job_.place)[0];
   json.at("shares").get_to(p.shares);
   p.departures = departures_from(json.at("departures"));
+  if (std::find(places.begin(), places.end(), job_.place) == places.end()) return out;
+  const Snapshots::OwnNumbers own = snapshots_.own_numbers(slot, job_.place);
+  out.wrote = true;
   p.account.samples = static_cast<int64_t>(own[1]);
   p.account.seconds = own[2];
   p.account.busy_seconds = own[3];

@@ -25,7 +25,8 @@ Plateau plateau_from_json(const Json& json);
 // What a snapshot holds beside the replica's arenas.
 struct KeptState {
   TrainerProgress progress;
-  double best = 0;  // the score of the best checkpoint
+  double best = 0;     // the score of the best checkpoint
+  bool wrote = false;  // read: this worker was in the group; else the account is not its own
 };
 
 // The steps after which all ranks do something that rank 0 finds due.

@@ -161,12 +161,15 @@ class Worker {
     for (uint32_t place = 0; place < job_.n_places; ++place) {
       if (progress.shares.count(job_.place_labels[place]) > 0) next_places_.push_back(place);
     }
-    account_ = account_message("regrouped");
+    account_ = trainer_->account();
+    account_.share = 0;  // of a group that it is not in
   }
 
   // Waits, parked, for the supervisor's word. False: the run is over.
   bool next_generation() {
-    send_status({{"type", "parked"}, {"next", next_places_}, {"account", account_}});
+    send_status({{"type", "parked"},
+                 {"next", next_places_},
+                 {"account", account_message(account_, "regrouped")}});
     next_places_.clear();
     point(FaultPoints::kParked);
     FdChannel::Message message = channel_->receive();
@@ -283,6 +286,7 @@ class Worker {
     if (job_.snapshot < 0) return;
     const KeptState kept = keeper_->read();
     progress_ = kept.progress;
+    if (!kept.wrote) progress_->account = account_;
     best_ = kept.best;
   }
 
@@ -504,21 +508,20 @@ class Worker {
     return out;
   }
 
-  Json account_message(const char* stopped) const {
-    const RankAccount account = trainer_->account();
+  static Json account_message(const RankAccount& account, const char* stopped) {
     return {{"type", "done"},
             {"stopped", stopped},
             {"samples", account.samples},
             {"share", account.share},
             {"seconds", account.seconds},
-            {"busy_seconds", account.busy_seconds},
-            {"steps", trainer_->steps_done()}};
+            {"busy_seconds", account.busy_seconds}};
   }
 
   void done(StopReason reason) {
-    Json message = account_message(reason == StopReason::kFinished   ? "finished"
-                                   : reason == StopReason::kMaxSteps ? "max_steps"
-                                                                     : "interrupted");
+    Json message =
+        account_message(trainer_->account(), reason == StopReason::kFinished   ? "finished"
+                                             : reason == StopReason::kMaxSteps ? "max_steps"
+                                                                               : "interrupted");
     if (job_.rank == 0 && job_.n_places > 1)
       message["account"] = account_json(trainer_->shard_account());
     send_status(message);
@@ -558,7 +561,7 @@ class Worker {
   int64_t last_step_ = 0, step_begun_ = 0;
   bool is_set_up_ = false;
   std::vector<uint32_t> next_places_;  // of the group that the ranks want to go on with, or empty
-  Json account_;                       // of this worker, when the group was formed anew
+  RankAccount account_;                // of this worker, when the group was formed anew
   std::vector<RankLimits> limits_;     // of all ranks, where the shares are free
 };
 
