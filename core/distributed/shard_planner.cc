@@ -19,6 +19,8 @@ constexpr int64_t kFirstSteps = 2, kSettlingSteps = 3, kSpeedSteps = 3, kTrialSt
 constexpr double kLeastSeconds = 0.015;
 constexpr int64_t kMostSteps = 25;
 constexpr int64_t kRefitSteps = 10;
+// Of a rank that is alone and waits for nobody: so many steps are enqueued faster than they run.
+constexpr int64_t kInFlightSteps = 16;
 constexpr int64_t kSettlings = 2;  // at most, after a first plan
 // Two changes of speed within so many steps: the next must last longer to count.
 constexpr int64_t kCalmSteps = 100, kMostPatience = 8;
@@ -50,6 +52,7 @@ ShardPlanner::ShardPlanner(ShardPlannerOptions options, ShardPlan& plan)
       ratios_(n_) {
   NETCL_CHECK(options_.names.size() == n_ && options_.limits.size() == n_, ErrorCode::kInternal,
               "a planner of ", n_, " ranks needs a name and limits for each");
+  if (n_ == 1) skip_ = kInFlightSteps;
   if (!adapts_) return;
   const std::vector<int64_t> given = rows_;
   // Only what has rows is measured.
@@ -125,7 +128,8 @@ void ShardPlanner::take(const std::vector<StepTime>& times) {
   ++calm_;
   if (times[0].step_seconds <= 0) return;
   push(step_seconds_, times[0].step_seconds, kKeptSteps);
-  push(exposed_, std::max(0.0, times[0].step_seconds - longest), kKeptSteps);
+  const double rest = n_ == 1 ? 0 : times[0].step_seconds - longest;  // alone, nothing is added up
+  push(exposed_, std::max(0.0, rest), kKeptSteps);
 }
 
 std::optional<ShardPlanner::Change> ShardPlanner::observe(const std::vector<StepTime>& times) {
@@ -347,6 +351,7 @@ ShardAccount ShardPlanner::account() const {
     rank.name = options_.names[i];
     const double alone = fitted.fits_[i].line().at(batch);
     if (alone > 0) rank.solo_samples_per_second = batch / alone;
+    if (n_ == 1) rank.solo_samples_per_second = out.all_samples_per_second;
     rank.left_out = left_out_[i];
     std::vector<bool> without(n_, false);
     without[i] = true;
