@@ -115,6 +115,13 @@ TEST(Mismatch, KindRootAndPartsAreNamed) {
         return c;
       },
       "scatter \"test\" (number 1, root 0", "scatter \"test\" (number 1, root 1");
+  expect_mismatch(
+      [](Rank& rank, const netcl_bucket& b) {
+        netcl_coll c = Rank::all_reduce(b, 0, 100, NETCL_F32, NETCL_SUM);
+        if (rank.rank() == 2) c.flags = NETCL_COLL_OVERLAPPED;
+        return c;
+      },
+      "rank 0 posts all_reduce", "of 131072, overlapped)");
 }
 
 TEST(Arguments, PartsRootsAndWeightsAreRefused) {
