@@ -69,7 +69,7 @@ class Worker {
             build_step_graphs(step_spec_of(config_, optimizer_, DataShape::of(train_)), layers_)) {
     device_.programs().set_progress([this] { segment_->tick(job_.rank); });
     if (job_.has_test) test_.emplace(Dataset::attach(WorkerFds::kTest));
-    if (job_.survives) {
+    if (job_.regroups) {
       snapshots_.emplace(WorkerFds::kSnapshots);
       channel_.emplace(UniqueFd(WorkerFds::kChannel));
       faults_.set_once([this](uint32_t index) { return snapshots_->mark_once(index); });
@@ -88,7 +88,7 @@ class Worker {
       }
       // Said before anything is torn down, which the peers would notice.
       if (problem) say_problem("failed", segment_.get(), job_, *problem);
-      if (!job_.survives) return 0;
+      if (!job_.survives && next_places_.empty()) return 0;
       bool more = false;
       const std::optional<Problem> stuck = problem_of([&] {
         tear_down();
@@ -108,6 +108,7 @@ class Worker {
     segment_->set_phase(job_.rank, Phases::kSetUp);
     if (!is_set_up_) point(FaultPoints::kSetUp);
     is_set_up_ = true;
+    faults_.set_ranks(job_.n_ranks);
     point(FaultPoints::kGroup);
     read_start();
     find_limits();
@@ -130,6 +131,7 @@ class Worker {
     ready();
     say_scaled_rate();
     const StopReason reason = trainer_->run();
+    if (reason == StopReason::kRegroup) return regroup();
     point(FaultPoints::kEnd);
     if (group_) group().communicator->barrier("the end of training");
     finish_trace();
@@ -151,9 +153,24 @@ class Worker {
     step_seconds_.clear();
   }
 
+  // The state that the next group goes on from, and whose that is.
+  void regroup() {
+    const TrainerProgress progress = trainer_->progress();
+    if (!losses_.empty()) send_losses({{"type", "losses"}});
+    keeper_->take({progress, best_}, nullptr);
+    for (uint32_t place = 0; place < job_.n_places; ++place) {
+      if (progress.shares.count(job_.place_labels[place]) > 0) next_places_.push_back(place);
+    }
+    account_ = trainer_->account();
+    account_.share = 0;  // of a group that it is not in
+  }
+
   // Waits, parked, for the supervisor's word. False: the run is over.
   bool next_generation() {
-    send_status({{"type", "parked"}});
+    send_status({{"type", "parked"},
+                 {"next", next_places_},
+                 {"account", account_message(account_, "regrouped")}});
+    next_places_.clear();
     point(FaultPoints::kParked);
     FdChannel::Message message = channel_->receive();
     if (message.fds.size() != 2) return false;
@@ -195,7 +212,15 @@ class Worker {
     ShardPlan plan(job_.shard, job_.n_ranks);
     if (!plan.is_auto() || job_.n_ranks == 1 || micro_shards() > 0) return plan;
     plan.set_weights(first_weights(job_.devices));
-    if (progress_ && progress_->shares.size() == job_.n_ranks) plan.set_weights(progress_->shares);
+    if (progress_) {
+      std::vector<double> weights;
+      for (const std::string& label : job_.labels) {
+        const auto found = progress_->shares.find(label);
+        if (found != progress_->shares.end()) weights.push_back(found->second);
+      }
+      if (weights.size() == job_.n_ranks && *std::max_element(weights.begin(), weights.end()) > 0)
+        plan.set_weights(weights);
+    }
     if (start_ && start_->state.contains("shard_weights") &&
         start_->state.value("shard_devices", Json()) == group_devices()) {
       plan.set_weights(start_->state.at("shard_weights").get<std::vector<double>>());
@@ -261,6 +286,7 @@ class Worker {
     if (job_.snapshot < 0) return;
     const KeptState kept = keeper_->read();
     progress_ = kept.progress;
+    if (!kept.wrote) progress_->account = account_;
     best_ = kept.best;
   }
 
@@ -298,6 +324,7 @@ class Worker {
     out.progress = progress_;
     out.rank_names = job_.labels;
     out.rank_limits = limits_;
+    out.may_regroup = job_.regroups && ShardPlan(job_.shard, job_.n_ranks).is_auto();
     return out;
   }
 
@@ -472,27 +499,30 @@ class Worker {
                 {"workers", Json::array()}};
     for (size_t r = 0; r < account.ranks.size(); ++r) {
       const ShardAccount::Rank& rank = account.ranks[r];
-      if (rank.left_out) out["left_out"].push_back(job_.labels[r]);
+      if (rank.left_out) out["left_out"].push_back(rank.name);
       out["workers"].push_back({{"rank", r},
-                                {"device", job_.labels[r]},
+                                {"device", rank.name},
                                 {"solo_samples_per_second", rank.solo_samples_per_second},
                                 {"percent_without", 100 * rank.change_without}});
     }
     return out;
   }
 
+  static Json account_message(const RankAccount& account, const char* stopped) {
+    return {{"type", "done"},
+            {"stopped", stopped},
+            {"samples", account.samples},
+            {"share", account.share},
+            {"seconds", account.seconds},
+            {"busy_seconds", account.busy_seconds}};
+  }
+
   void done(StopReason reason) {
-    const RankAccount account = trainer_->account();
-    Json message = {{"type", "done"},
-                    {"stopped", reason == StopReason::kFinished   ? "finished"
-                                : reason == StopReason::kMaxSteps ? "max_steps"
-                                                                  : "interrupted"},
-                    {"samples", account.samples},
-                    {"share", account.share},
-                    {"seconds", account.seconds},
-                    {"busy_seconds", account.busy_seconds},
-                    {"steps", trainer_->steps_done()}};
-    if (job_.rank == 0 && job_.n_ranks > 1)
+    Json message =
+        account_message(trainer_->account(), reason == StopReason::kFinished   ? "finished"
+                                             : reason == StopReason::kMaxSteps ? "max_steps"
+                                                                               : "interrupted");
+    if (job_.rank == 0 && job_.n_places > 1)
       message["account"] = account_json(trainer_->shard_account());
     send_status(message);
   }
@@ -530,13 +560,15 @@ class Worker {
   std::vector<double> losses_, step_seconds_;  // up to last_step_, not sent yet
   int64_t last_step_ = 0, step_begun_ = 0;
   bool is_set_up_ = false;
-  std::vector<RankLimits> limits_;  // of all ranks, where the shares are free
+  std::vector<uint32_t> next_places_;  // of the group that the ranks want to go on with, or empty
+  RankAccount account_;                // of this worker, when the group was formed anew
+  std::vector<RankLimits> limits_;     // of all ranks, where the shares are free
 };
 
 void start_faults(const Job& job) {
   FaultPlan faults(job.place, environment::faults());
   std::optional<Snapshots> snapshots;
-  if (job.survives) {
+  if (job.regroups) {
     snapshots.emplace(WorkerFds::kSnapshots);
     faults.set_once([&](uint32_t index) { return snapshots->mark_once(index); });
   }
