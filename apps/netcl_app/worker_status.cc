@@ -1,6 +1,7 @@
 #include "apps/netcl_app/worker_status.h"
 
 #include <exception>
+#include <utility>
 
 #include "core/cl/opencl.h"
 #include "core/distributed/process.h"
@@ -8,6 +9,12 @@
 namespace netcl::app {
 
 void send_status(const Json& message) { write_line(WorkerFds::kStatus, message.dump()); }
+
+Logger status_logger(StatusSink say) {
+  return Logger([say = std::move(say)](LogLevel level, const std::string& text) {
+    if (level >= LogLevel::kWarning) say({{"type", "note"}, {"text", text}});
+  });
+}
 
 std::optional<Problem> problem_of(const std::function<void()>& body) {
   try {

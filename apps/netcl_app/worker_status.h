@@ -8,11 +8,18 @@
 
 #include "apps/netcl_app/job.h"
 #include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/collective/segment.h"
 
 namespace netcl::app {
 
+// Where a rank's messages go.
+using StatusSink = std::function<void(const Json& message)>;
+
+// To the supervisor. Threads: one at a time.
 void send_status(const Json& message);
+// Warnings as messages of type "note".
+Logger status_logger(StatusSink say);
 
 struct Problem {
   ErrorCode code = ErrorCode::kInternal;
