@@ -29,13 +29,17 @@ std::optional<Problem> problem_of(const std::function<void()>& body) {
   }
 }
 
+Json problem_message(const char* type, const Problem& problem, bool first) {
+  return {{"type", type},
+          {"code", exit_code(problem.code)},
+          {"message", problem.text},
+          {"first", first}};
+}
+
 void say_problem(const char* type, Segment* segment, const Job& job, const Problem& problem) {
   const std::string who = str_cat("rank ", job.rank, " (", job.label, ")");
   const bool first = segment == nullptr || segment->abort(who + ": " + problem.text);
-  send_status({{"type", type},
-               {"code", exit_code(problem.code)},
-               {"message", problem.text},
-               {"first", first}});
+  send_status(problem_message(type, problem, first));
 }
 
 }  // namespace netcl::app
