@@ -1,6 +1,5 @@
 #include "apps/netcl_app/group_plan.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -14,17 +13,10 @@ namespace netcl::app {
 
 namespace {
 
-constexpr const char* kShared = "p2p";  // the transport that needs one process and one context
-
-bool serves(const std::string& transport, const PluginHost& plugins) {
-  const auto all = plugins.manifests("transport");
-  return std::any_of(all.begin(), all.end(), [&](const Manifest* m) { return m->id == transport; });
-}
-
 // Why `auto` does not even time the shared transport; "": it does.
 std::string no_candidate(const GroupWishes& wishes, const std::vector<WorkerPlace>& places,
-                         const PluginHost& plugins) {
-  if (!serves(kShared, plugins)) return str_cat("no plugin ", kShared, " serves");
+                         const std::string& shared) {
+  if (shared.empty()) return "no transport for devices in one context serves";
   std::set<std::string> devices, platforms;
   for (const WorkerPlace& place : places) {
     devices.insert(place.device.platform_selector());
@@ -42,17 +34,19 @@ std::string no_candidate(const GroupWishes& wishes, const std::vector<WorkerPlac
 GroupPlan automatic(const GroupWishes& wishes, const std::vector<WorkerPlace>& places,
                     const PluginHost& plugins) {
   GroupPlan out;
-  out.transport = choose_transport("auto", plugins);
-  if (wishes.time == nullptr || out.transport == kShared) return out;
-  if (const std::string reason = no_candidate(wishes, places, plugins); !reason.empty()) {
+  const std::string staged = best_transport(/*one_context=*/false, plugins);
+  const std::string shared = best_transport(/*one_context=*/true, plugins);
+  out.transport = staged.empty() ? choose_transport("auto", plugins) : staged;
+  if (wishes.time == nullptr || staged.empty()) return out;
+  if (const std::string reason = no_candidate(wishes, places, shared); !reason.empty()) {
     out.why = str_cat(out.transport, ": ", reason);
     return out;
   }
-  const TransportTimes times = wishes.time(out.transport);
+  const TransportTimes times = wishes.time(staged, shared);
   const TransportDecision decision = decide(times);
   out.probe = to_json(times);
   out.why = decision.why;
-  if (decision.shared) out.transport = kShared;
+  if (decision.shared) out.transport = shared;
   return out;
 }
 
@@ -64,13 +58,13 @@ GroupPlan plan_group(const GroupWishes& wishes, const std::vector<WorkerPlace>& 
   if (wishes.transport != "auto") out.transport = choose_transport(wishes.transport, plugins);
   if (places.size() == 1) return {};
   if (wishes.transport == "auto") out = automatic(wishes, places, plugins);
-  out.one_process = out.transport == kShared;
+  out.one_process = needs_one_context(out.transport, plugins);
   if (!out.one_process) return out;
-  require_one_platform(places);
+  require_one_platform(places, out.transport);
   NETCL_CHECK(wishes.on_failure != FailurePolicy::kContinue, ErrorCode::kUsage,
-              "--on-failure continue: with --transport ", kShared,
+              "--on-failure continue: with --transport ", out.transport,
               " all workers live in one process, so a failure leaves nobody to continue; use "
-              "--on-failure restart, or --transport host");
+              "--on-failure restart, or another transport");
   return out;
 }
 

@@ -24,9 +24,12 @@ struct GroupPlan {
 
 struct GroupWishes {
   std::string transport = "auto";
-  FailurePolicy on_failure = FailurePolicy::kStop;
-  // Times the transports for `auto`; null: it takes the staged one.
-  std::function<TransportTimes(const std::string& staged)> time = nullptr;
+  FailurePolicy on_failure =
+      FailurePolicy::kStop;  // Times, for `auto`, the best transport for a process a device beside
+                             // the best one for devices in
+  // one context; null: it takes the former.
+  std::function<TransportTimes(const std::string& staged, const std::string& shared)> time =
+      nullptr;
 };
 
 // Errors: kPlugin if there is no such transport, or it cannot serve these places, naming the first

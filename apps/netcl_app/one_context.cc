@@ -11,15 +11,15 @@ namespace netcl::app {
 
 namespace {
 
-[[noreturn]] void refuse_pair(const std::vector<WorkerPlace>& places, size_t rank,
-                              const std::string& why) {
-  fail(ErrorCode::kPlugin, "--transport p2p cannot serve this group: ranks 0 (", places[0].label(),
-       ") and ", rank, " (", places[rank].label(), ") ", why,
-       "; choose devices of one platform, or --transport host");
+[[noreturn]] void refuse_pair(const std::vector<WorkerPlace>& places, const std::string& transport,
+                              size_t rank, const std::string& why) {
+  fail(ErrorCode::kPlugin, "--transport ", transport, " cannot serve this group: ranks 0 (",
+       places[0].label(), ") and ", rank, " (", places[rank].label(), ") ", why,
+       "; choose devices of one platform, or another transport");
 }
 
 // Which pair it is that cannot, when all together cannot.
-cl::Context context_of(const std::vector<WorkerPlace>& places,
+cl::Context context_of(const std::vector<WorkerPlace>& places, const std::string& transport,
                        const std::vector<FoundDevice>& found,
                        const std::vector<FoundDevice>& different) {
   try {
@@ -30,7 +30,7 @@ cl::Context context_of(const std::vector<WorkerPlace>& places,
       try {
         shared_context({found[0], found[r]});
       } catch (const Error& pair) {
-        refuse_pair(places, r, "cannot share an OpenCL context: " + pair.message());
+        refuse_pair(places, transport, r, "cannot share an OpenCL context: " + pair.message());
       }
     }
     throw;
@@ -39,17 +39,18 @@ cl::Context context_of(const std::vector<WorkerPlace>& places,
 
 }  // namespace
 
-void require_one_platform(const std::vector<WorkerPlace>& places) {
+void require_one_platform(const std::vector<WorkerPlace>& places, const std::string& transport) {
   for (size_t r = 1; r < places.size(); ++r) {
     const DeviceInfo &first = places[0].device, &other = places[r].device;
     if (other.platform == first.platform && other.icd == first.icd) continue;
-    refuse_pair(places, r,
+    refuse_pair(places, transport, r,
                 "belong to two OpenCL platforms, " + first.platform + " and " + other.platform +
                     ", which share no context");
   }
 }
 
 std::vector<std::shared_ptr<Device>> open_in_one_context(const std::vector<WorkerPlace>& places,
+                                                         const std::string& transport,
                                                          const Logger& log) {
   std::vector<FoundDevice> found, different;
   for (const WorkerPlace& place : places) {
@@ -59,7 +60,7 @@ std::vector<std::shared_ptr<Device>> open_in_one_context(const std::vector<Worke
       known = known || other.device() == found.back().device();
     if (!known) different.push_back(found.back());
   }
-  const cl::Context context = context_of(places, found, different);
+  const cl::Context context = context_of(places, transport, found, different);
   std::map<cl_device_id, std::shared_ptr<Device>> opened;
   std::vector<std::shared_ptr<Device>> out;
   for (const FoundDevice& device : found) {

@@ -1,6 +1,7 @@
 // netcl-app probe-transports (hidden): times transports over devices of this process, and prints
 // the numbers. `train --transport auto` runs it as a child.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <iostream>
@@ -17,7 +18,7 @@
 #include "core/distributed/queue_group.h"
 #include "core/ops/op.h"
 #include "core/runtime/runtime.h"
-
+#include "core/runtime/transport.h"
 namespace netcl::app {
 
 namespace {
@@ -32,7 +33,7 @@ constexpr double kLeastSeconds = 0.005;  // of a round of products: far more tha
 constexpr int kMostProducts = 256;
 
 struct ProbeOptions : CommonOptions {
-  std::string devices, staged = "host";
+  std::string devices, staged, shared;
   uint64_t bytes = 16 << 20;
   int repeats = 5;
   int64_t parent = 0;
@@ -55,6 +56,29 @@ Queues queues_of(const Devices& devices) {
   return out;
 }
 
+// What the ranks add up, and the sum in rank order.
+struct Round {
+  std::vector<Bytes> values;
+  Bytes sum;
+};
+// In turn, so that no result of the round before passes for the right one.
+using Rounds = std::array<Round, 2>;
+
+Rounds make_rounds(size_t n_ranks, uint64_t bytes) {
+  const uint64_t count = bytes / sizeof(float);
+  Rounds out;
+  uint64_t seed = 0;
+  for (Round& round : out) {
+    RankOrderSum sum(DType::kF32, count);
+    for (size_t r = 0; r < n_ranks; ++r) {
+      round.values.push_back(random_values(DType::kF32, count, ++seed));
+      sum.add(round.values.back());
+    }
+    round.sum = sum.result();
+  }
+  return out;
+}
+
 // One transport over one set of queues.
 class GroupTimer {
  public:
@@ -64,15 +88,16 @@ class GroupTimer {
         group_(runtime, queues, {transport, kGroupTimeoutMs}),
         buckets_(group_.new_buckets(bytes)) {}
 
-  TransportTime run(int repeats) {
+  TransportTime run(const Rounds& rounds, int repeats) {
     TransportTime out;
     out.correct = true;
     std::vector<double> times;
     for (int i = 0; i < kWarmUps + repeats; ++i) {
-      const Bytes wanted = fill(static_cast<uint64_t>(i));
+      const Round& round = rounds[static_cast<size_t>(i) % rounds.size()];
+      fill(round);
       const double seconds = seconds_of([&] { all_reduce(); });
       if (i >= kWarmUps) times.push_back(seconds * 1e6);
-      out.correct = out.correct && holds(wanted);
+      out.correct = out.correct && holds(round.sum);
     }
     out.us = median(times);
     return out;
@@ -85,17 +110,13 @@ class GroupTimer {
     return cl::Buffer(static_cast<cl_mem>(buckets_[r]->send), true);
   }
 
-  // Returns the sum in rank order.
-  Bytes fill(uint64_t round) {
-    RankOrderSum sum(DType::kF32, count_);
+  void fill(const Round& round) {
     for (size_t r = 0; r < queues_.size(); ++r) {
-      const Bytes values = random_values(DType::kF32, count_, round * kMaxRanks + r);
       with_cl_errors("writing what is added up", [&] {
-        queues_[r]->cl().enqueueWriteBuffer(send(r), CL_TRUE, 0, values.size(), values.data());
+        queues_[r]->cl().enqueueWriteBuffer(send(r), CL_TRUE, 0, round.values[r].size(),
+                                            round.values[r].data());
       });
-      sum.add(values);
     }
-    return sum.result();
   }
 
   void all_reduce() {
@@ -125,11 +146,12 @@ class GroupTimer {
   const Buckets buckets_;
 };
 
-TransportTime time_of(Runtime& runtime, const std::string& transport, const ProbeOptions& options,
-                      const std::function<Devices()>& open) {
+TransportTime time_of(Runtime& runtime, const std::string& transport, const Rounds& rounds,
+                      const ProbeOptions& options, const std::function<Devices()>& open) {
   try {
     const Devices devices = open();
-    return GroupTimer(runtime, queues_of(devices), transport, options.bytes).run(options.repeats);
+    return GroupTimer(runtime, queues_of(devices), transport, options.bytes)
+        .run(rounds, options.repeats);
   } catch (const Error& e) {
     TransportTime out;
     out.error = e.message();
@@ -194,10 +216,16 @@ int run_probe_transports(const ProbeOptions& options) {
   NETCL_CHECK(places.size() > 1, ErrorCode::kUsage, "--devices ", options.devices,
               ": names one device; a group has two or more");
   TransportTimes times;
-  times.staged_name = options.staged;
+  const auto name = [&](const std::string& given, bool one_context) {
+    return choose_transport(given.empty() ? best_transport(one_context, runtime.plugins()) : given,
+                            runtime.plugins());
+  };
+  times.staged_name = name(options.staged, /*one_context=*/false);
+  times.shared_name = name(options.shared, /*one_context=*/true);
   times.bytes = options.bytes / sizeof(float) * sizeof(float);
   times.n_ranks = static_cast<uint32_t>(places.size());
-  times.staged = time_of(runtime, options.staged, options, [&] {
+  const Rounds rounds = make_rounds(places.size(), times.bytes);
+  times.staged = time_of(runtime, times.staged_name, rounds, options, [&] {
     Devices devices;
     for (const WorkerPlace& place : places) {
       devices.push_back(std::make_shared<Device>(find_device(place.device),
@@ -205,10 +233,11 @@ int run_probe_transports(const ProbeOptions& options) {
     }
     return devices;
   });
-  times.shared = time_of(runtime, times.shared_name, options,
-                         [&] { return open_in_one_context(places, runtime.log()); });
+  times.shared = time_of(runtime, times.shared_name, rounds, options, [&] {
+    return open_in_one_context(places, times.shared_name, runtime.log());
+  });
   if (times.shared.error.empty()) {
-    const Devices devices = open_in_one_context(places, runtime.log());
+    const Devices devices = open_in_one_context(places, times.shared_name, runtime.log());
     times.kernels_together = kernels_together(runtime, queues_of(devices));
   }
   std::cout << to_json(times).dump(2) << "\n";
@@ -224,8 +253,10 @@ void add_probe_transports_command(CLI::App& app, Run& run) {
   command->group("");  // not in --help: `train` runs it
   add_common(*command, *options);
   command->add_option("--devices", options->devices, "Devices of one platform")->required();
-  command->add_option("--staged", options->staged, "The transport beside p2p")
-      ->capture_default_str();
+  command->add_option("--staged", options->staged,
+                      "Transport for a process a device (default: the best)");
+  command->add_option("--shared", options->shared,
+                      "Transport for devices in one context (default: the best)");
   command->add_option("--bytes", options->bytes, "Of the sum")
       ->check(CLI::Range(uint64_t{4}, uint64_t{1} << 30))
       ->capture_default_str();

@@ -11,6 +11,7 @@
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/update_choice.h"
 #include "core/base/environment.h"
+#include "core/base/file.h"
 #include "core/distributed/parameter_check.h"
 
 namespace netcl::app {
@@ -299,8 +300,9 @@ void RankWorker::flip_a_bit() {
 }
 
 void RankWorker::fill_the_disk() {
-  const std::string file = str_cat(job_.checkpoints, "/last.safetensors.tmp", ::getpid());
-  NETCL_CHECK(::symlink("/dev/full", file.c_str()) == 0, ErrorCode::kInternal, file,
+  const std::filesystem::path file =
+      temporary_file(std::filesystem::path(job_.checkpoints) / "last.safetensors");
+  NETCL_CHECK(::symlink("/dev/full", file.c_str()) == 0, ErrorCode::kInternal, file.string(),
               ": cannot be made");
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <thread>
@@ -52,8 +53,9 @@ ReplicaProcess::ReplicaProcess(Job job, std::shared_ptr<Segment> outside)
       messages_(n_ranks(), send_status),
       running_(n_ranks(), true) {
   outside_->set_phase(0, Phases::kSetUp);
-  const auto devices = open_in_one_context(
-      job_.members, status_logger([this](const Json& note) { messages_.say(0, note); }));
+  const auto devices =
+      open_in_one_context(job_.members, job_.transport,
+                          status_logger([this](const Json& note) { messages_.say(0, note); }));
   // Ranks that wait for a program that another one builds live as well.
   for (const auto& device : devices) {
     device->programs().set_progress([this] {
@@ -90,16 +92,36 @@ uint64_t ReplicaProcess::slowest_heartbeat() const {
   return out;
 }
 
+// The one that is furthest behind, and whose it is.
+void ReplicaProcess::pass_on_collective() {
+  CollectiveNote last = inside_->state(0).collective;
+  uint32_t rank = 0;
+  bool others_ahead = false;
+  for (uint32_t r = 1; r < n_ranks(); ++r) {
+    const CollectiveNote theirs = inside_->state(r).collective;
+    others_ahead = others_ahead || theirs.sequence != last.sequence;
+    if (theirs.sequence >= last.sequence) continue;
+    last = theirs;
+    rank = r;
+  }
+  if (others_ahead) {
+    const std::string text =
+        str_cat(std::string(last.name, ::strnlen(last.name, sizeof(last.name))), " of rank ", rank);
+    last.name[text.copy(last.name, sizeof(last.name) - 1)] = 0;
+  }
+  if (std::memcmp(&last, &seen_collective_, sizeof(last)) != 0) outside_->set_collective(0, last);
+  seen_collective_ = last;
+}
+
 void ReplicaProcess::pass_on() {
   if (outside_->stop_requested()) inside_->request_stop();
   if (const auto reason = outside_->aborted()) inside_->abort(*reason);
   const RankState first = inside_->state(0);
   if (first.phase != seen_phase_) outside_->set_phase(0, first.phase);
   if (first.step != seen_step_) outside_->set_step(0, first.step);
-  if (first.collective.sequence != seen_collective_) outside_->set_collective(0, first.collective);
   seen_phase_ = first.phase;
   seen_step_ = first.step;
-  seen_collective_ = first.collective.sequence;
+  pass_on_collective();
   const uint64_t heartbeat = slowest_heartbeat();
   if (heartbeat > seen_heartbeat_) outside_->tick(0);
   seen_heartbeat_ = heartbeat;

@@ -41,6 +41,7 @@ class ReplicaProcess {
   void watch();
   void say_problem_once();
   void pass_on();
+  void pass_on_collective();
   uint64_t slowest_heartbeat() const;
   // Lets the supervisor, which has an eye on failures, end this process.
   void wait_for_release() const;
@@ -54,7 +55,8 @@ class ReplicaProcess {
   std::vector<bool> running_;       // by rank
   std::optional<Problem> problem_;  // the first
   bool said_problem_ = false;
-  uint64_t seen_heartbeat_ = 0, seen_collective_ = 0;
+  uint64_t seen_heartbeat_ = 0;
+  CollectiveNote seen_collective_;
   int64_t seen_step_ = 0;
   std::string seen_phase_;
 };

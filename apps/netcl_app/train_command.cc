@@ -88,8 +88,8 @@ GroupPlan choose_group(const TrainOptions& options, const std::vector<WorkerPlac
   GroupWishes wishes;
   wishes.transport = options.transport;
   wishes.on_failure = failure_policy_from(options.on_failure);
-  wishes.time = [&](const std::string& staged) {
-    return probe_transports(places, staged, options.plugin_options(), plugins);
+  wishes.time = [&](const std::string& staged, const std::string& shared) {
+    return probe_transports(places, {staged, shared}, options.plugin_options(), plugins);
   };
   return plan_group(wishes, places, plugins);
 }
@@ -456,7 +456,7 @@ void add_train_command(CLI::App& app, Run& run) {
       ->capture_default_str();
   command
       ->add_option("--transport", options->transport,
-                   "Transport plugin that adds gradients up, or auto")
+                   "Transport plugin that adds gradients up, or auto: the fastest that can")
       ->capture_default_str();
   command
       ->add_option("--shard", options->shard,

@@ -25,7 +25,7 @@ constexpr int kStandardOutput = 1;
 constexpr const char* kVersion = "transport-probe/1";  // of what is measured
 
 std::vector<std::string> arguments(const std::vector<WorkerPlace>& places,
-                                   const std::string& staged, const PluginOptions& options) {
+                                   const TransportPair& names, const PluginOptions& options) {
   std::vector<std::string> devices;
   for (const WorkerPlace& place : places) devices.push_back(place.device.platform_selector());
   std::vector<std::string> out = {fs::canonical("/proc/self/exe").string(),
@@ -36,7 +36,9 @@ std::vector<std::string> arguments(const std::vector<WorkerPlace>& places,
                                   "--devices",
                                   join(devices, ","),
                                   "--staged",
-                                  staged};
+                                  names.staged,
+                                  "--shared",
+                                  names.shared};
   for (const fs::path& path : options.paths) {
     out.push_back("--plugin-path");
     out.push_back(path.string());
@@ -52,9 +54,10 @@ std::vector<std::string> arguments(const std::vector<WorkerPlace>& places,
   return out;
 }
 
-TransportTimes failed(const std::string& staged, const std::string& error) {
+TransportTimes failed(const TransportPair& names, const std::string& error) {
   TransportTimes out;
-  out.staged_name = staged;
+  out.staged_name = names.staged;
+  out.shared_name = names.shared;
   out.error = error;
   return out;
 }
@@ -79,10 +82,10 @@ std::optional<std::pair<std::string, ExitStatus>> output_of(ChildProcess& child)
   return std::make_pair(text, *status);
 }
 
-TransportTimes measure(const std::vector<WorkerPlace>& places, const std::string& staged,
+TransportTimes measure(const std::vector<WorkerPlace>& places, const TransportPair& names,
                        const PluginOptions& plugins) {
   SpawnOptions options;
-  options.argv = arguments(places, staged, plugins);
+  options.argv = arguments(places, names, plugins);
   options.environment = environment::with_changes(only_driver(places[0].device.icd));
   options.status_fd = kStandardOutput;
   ChildProcess child(options);
@@ -90,11 +93,11 @@ TransportTimes measure(const std::vector<WorkerPlace>& places, const std::string
   if (!output) {
     child.kill();
     remove_temporary_files(environment::cache_dir(), child.pid());
-    return failed(staged, str_cat("no answer within ", kTimeoutMs / 1000, " s"));
+    return failed(names, str_cat("no answer within ", kTimeoutMs / 1000, " s"));
   }
   const Json answer = Json::parse(output->first, nullptr, /*allow_exceptions=*/false);
-  if (!answer.is_object()) return failed(staged, "its probe ended: " + output->second.describe());
-  return transport_times_from_json(answer, staged);
+  if (!answer.is_object()) return failed(names, "its probe ended: " + output->second.describe());
+  return transport_times_from_json(answer, names.staged, names.shared);
 }
 
 // Of every file of the plugin: code, kernels, manifest.
@@ -116,26 +119,26 @@ std::string content_of(const std::string& transport, const PluginHost& plugins) 
   return transport;
 }
 
-std::string key_of(const std::vector<WorkerPlace>& places, const std::string& staged,
+std::string key_of(const std::vector<WorkerPlace>& places, const TransportPair& names,
                    const PluginHost& plugins) {
   std::vector<std::string> parts = {kVersion};
   for (const WorkerPlace& place : places) {
     const DeviceInfo& d = place.device;
     parts.push_back(join({d.platform_selector(), d.platform, d.driver, d.opencl, d.name}, "|"));
   }
-  parts.push_back(content_of(staged, plugins));
-  parts.push_back(content_of(TransportTimes().shared_name, plugins));
+  parts.push_back(content_of(names.staged, plugins));
+  parts.push_back(content_of(names.shared, plugins));
   return join(parts, "\n");
 }
 
 std::optional<TransportTimes> kept(const fs::path& file, const std::string& key,
-                                   const std::string& staged) {
+                                   const TransportPair& names) {
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return std::nullopt;
   try {
     const Json json = Json::parse(read_file(file, ErrorCode::kInternal));
     if (json.at("key") != key) return std::nullopt;
-    TransportTimes out = transport_times_from_json(json.at("times"), staged);
+    TransportTimes out = transport_times_from_json(json.at("times"), names.staged, names.shared);
     out.from_cache = true;
     return out;
   } catch (const std::exception&) {
@@ -155,21 +158,21 @@ void keep(const fs::path& file, const std::string& key, const TransportTimes& ti
 
 }  // namespace
 
-TransportTimes probe_transports(const std::vector<WorkerPlace>& places, const std::string& staged,
+TransportTimes probe_transports(const std::vector<WorkerPlace>& places, const TransportPair& names,
                                 const PluginOptions& options, const PluginHost& plugins) {
   try {
-    const std::string key = key_of(places, staged, plugins);
+    const std::string key = key_of(places, names, plugins);
     const fs::path directory = environment::cache_dir();
     const fs::path file = directory / ("transport-" + hex(hash_bytes(key)) + ".json");
     if (!directory.empty()) {
-      if (const auto known = kept(file, key, staged)) return *known;
+      if (const auto known = kept(file, key, names)) return *known;
     }
-    TransportTimes times = measure(places, staged, options);
+    TransportTimes times = measure(places, names, options);
     // What went wrong may go well the next time.
     if (!directory.empty() && times.error.empty()) keep(file, key, times);
     return times;
   } catch (const std::exception& e) {
-    return failed(staged, e.what());
+    return failed(names, e.what());
   }
 }
 

@@ -18,11 +18,14 @@
 
 namespace netcl::app {
 
-// `places`: different devices of one platform. `staged`: a transport plugin. Whatever goes wrong is
-// in the result.
-TransportTimes probe_transports(const std::vector<WorkerPlace>& places, const std::string& staged,
-                                const PluginOptions& options, const PluginHost& plugins);
+// The plugins: for a process a device, and for devices in one context.
+struct TransportPair {
+  std::string staged, shared;
+};
 
+// `places`: different devices of one platform. Whatever goes wrong is in the result.
+TransportTimes probe_transports(const std::vector<WorkerPlace>& places, const TransportPair& names,
+                                const PluginOptions& options, const PluginHost& plugins);
 // The child's side.
 void add_probe_transports_command(CLI::App& app, Run& run);
 

@@ -46,9 +46,11 @@ Json to_json(const TransportTimes& times) {
           {"from_cache", times.from_cache}};
 }
 
-TransportTimes transport_times_from_json(const Json& json, const std::string& staged_name) {
+TransportTimes transport_times_from_json(const Json& json, const std::string& staged_name,
+                                         const std::string& shared_name) {
   TransportTimes out;
   out.staged_name = staged_name;
+  out.shared_name = shared_name;
   out.error = json.value("error", "");
   if (!out.error.empty()) return out;
   json.at("bytes").get_to(out.bytes);
@@ -61,26 +63,30 @@ TransportTimes transport_times_from_json(const Json& json, const std::string& st
 }
 
 TransportDecision decide(const TransportTimes& times) {
-  const std::string &host = times.staged_name, &p2p = times.shared_name;
+  const std::string &staged_name = times.staged_name, &shared_name = times.shared_name;
   if (!times.error.empty())
-    return {false, str_cat(host, ": ", p2p, " could not be timed beside it: ", times.error)};
+    return {false, str_cat(staged_name, ": ", shared_name,
+                           " could not be timed beside it: ", times.error)};
   const TransportTime &staged = times.staged, &shared = times.shared;
-  if (!shared.error.empty()) return {false, str_cat(host, ": ", p2p, " cannot: ", shared.error)};
-  if (!shared.correct) return {false, str_cat(host, ": ", p2p, " adds up wrongly here")};
+  if (!shared.error.empty())
+    return {false, str_cat(staged_name, ": ", shared_name, " cannot: ", shared.error)};
+  if (!shared.correct)
+    return {false, str_cat(staged_name, ": ", shared_name, " adds up wrongly here")};
   const std::string what = str_cat("an all_reduce of ", times.bytes >> 20, " MiB over ",
                                    times.n_ranks, " devices takes ");
   const std::string together = str_cat("kernels on all of them at once take ",
                                        digits(times.kernels_together), " times as long as on one");
   if (!staged.error.empty() || !staged.correct) {
-    return {true, str_cat(p2p, ": ", host, " ",
+    return {true, str_cat(shared_name, ": ", staged_name, " ",
                           staged.error.empty() ? "adds up wrongly here" : "cannot: " + staged.error,
                           "; ", what, ms(shared))};
   }
-  const std::string numbers = str_cat(what, host, " ", ms(staged), " and ", p2p, " ", ms(shared));
-  if (shared.us > kGain * staged.us) return {false, str_cat(host, ": ", numbers)};
+  const std::string numbers =
+      str_cat(what, staged_name, " ", ms(staged), " and ", shared_name, " ", ms(shared));
+  if (shared.us > kGain * staged.us) return {false, str_cat(staged_name, ": ", numbers)};
   if (times.kernels_together > kMostTogether)
-    return {false, str_cat(host, ": ", numbers, ", but in one context ", together)};
-  return {true, str_cat(p2p, ": ", numbers, "; ", together)};
+    return {false, str_cat(staged_name, ": ", numbers, ", but in one context ", together)};
+  return {true, str_cat(shared_name, ": ", numbers, "; ", together)};
 }
 
 }  // namespace netcl::app

@@ -16,11 +16,11 @@ struct TransportTime {
   std::string error;     // why there is no time; "": there is one
 };
 
-// Staged: through a worker process a device (host). Shared: the devices in one OpenCL context
-// (p2p).
+// Staged: for a worker process a device. Shared: for one process with the devices in one OpenCL
+// context.
 struct TransportTimes {
-  std::string staged_name = "host", shared_name = "p2p";
-  uint64_t bytes = 0;  // of f32 that were added up
+  std::string staged_name, shared_name;  // the plugins
+  uint64_t bytes = 0;                    // of f32 that were added up
   uint32_t n_ranks = 0;
   TransportTime staged, shared;
   // Equal kernels on all devices of the context at once, by the time of the slowest alone: 1 where
@@ -32,7 +32,8 @@ struct TransportTimes {
 
 Json to_json(const TransportTimes& times);
 // Errors: an nlohmann exception for a document that is not one of to_json.
-TransportTimes transport_times_from_json(const Json& json, const std::string& staged_name);
+TransportTimes transport_times_from_json(const Json& json, const std::string& staged_name,
+                                         const std::string& shared_name);
 
 // The faster transport that can carry the group, and why it is that one, with the numbers. The
 // shared one only if it is faster by a tenth and leaves the devices to run at once.
