@@ -59,6 +59,10 @@ Json to_json(const Job& job) {
   out["device"] = netcl::to_json(job.device);
   out["devices"] = Json::array();
   for (const DeviceInfo& device : job.devices) out["devices"].push_back(netcl::to_json(device));
+  out["members"] = Json::array();
+  for (const WorkerPlace& member : job.members)
+    out["members"].push_back(
+        {netcl::to_json(member.device), member.share_index, member.share_count});
   out["plugin_paths"] = Json::array();
   for (const auto& path : job.plugins.paths) out["plugin_paths"].push_back(path.string());
   out["pins"] = Json::object();
@@ -72,6 +76,10 @@ Job job_from_json(const Json& json) {
   out.device = device_info_from_json(json.at("device"));
   for (const Json& device : json.at("devices"))
     out.devices.push_back(device_info_from_json(device));
+  for (const Json& member : json.at("members")) {
+    out.members.push_back(
+        {device_info_from_json(member[0]), member[1].get<int>(), member[2].get<int>()});
+  }
   for (const Json& path : json.at("plugin_paths"))
     out.plugins.paths.emplace_back(path.get<std::string>());
   for (const auto& item : json.at("pins").items()) {

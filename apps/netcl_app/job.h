@@ -10,6 +10,7 @@
 #include "apps/netcl_app/config.h"
 #include "core/base/unique_fd.h"
 #include "core/cl/device_info.h"
+#include "core/distributed/selectors.h"
 #include "core/runtime/kernel_choice.h"
 #include "core/runtime/plugin_host.h"
 
@@ -55,6 +56,9 @@ struct Job {
   std::vector<DeviceInfo> devices;        // of all ranks
   PluginOptions plugins;
   std::map<std::string, KernelPin> pins;
+  // The ranks of the one worker process, where all share it; empty: a process each. The members
+  // above then describe the process.
+  std::vector<WorkerPlace> members;
   std::string transport;
   std::string shard = "auto";
   std::string update = "replicated";  // or "sharded"

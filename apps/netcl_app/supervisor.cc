@@ -227,7 +227,7 @@ void Supervisor::handle_message(uint32_t place, const Json& message) {
   if (type == "error" || type == "failed") return handle_problem(place, message);
   if (type == "parked") {
     worker.state = Worker::State::kParked;
-    worker.next_group = message.at("next").get<std::vector<uint32_t>>();
+    worker.next_group = message.value("next", std::vector<uint32_t>());
     if (!worker.next_group.empty()) outcome_.done[place] = message.at("account");
     if (outcome_.error) worker.release();
     return;

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "core/base/file.h"
-#include "core/distributed/process.h"
 
 namespace netcl::app {
 
@@ -59,7 +58,7 @@ const char* track_name(int track) {
 
 }  // namespace
 
-void send_trace(int fd, Trace& trace) {
+void send_trace(const std::function<void(const Json&)>& say, Trace& trace) {
   const std::vector<TraceRecord> records = trace.take();
   for (size_t begin = 0; begin < records.size(); begin += kEventsPerMessage) {
     Json events = Json::array();
@@ -70,9 +69,7 @@ void send_trace(int fd, Trace& trace) {
       events.push_back({static_cast<int>(r.track), r.name, r.category, r.step, r.begin_ns, r.end_ns,
                         std::move(numbers)});
     }
-    const Json message = {
-        {"type", "trace"}, {"accuracy_ns", trace.accuracy_ns()}, {"events", std::move(events)}};
-    write_line(fd, message.dump());
+    say({{"type", "trace"}, {"accuracy_ns", trace.accuracy_ns()}, {"events", std::move(events)}});
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,8 +15,8 @@
 
 namespace netcl::app {
 
-// The worker's side: everything recorded, in messages of type "trace" on the status descriptor.
-void send_trace(int fd, Trace& trace);
+// The worker's side: says everything recorded, in messages of type "trace".
+void send_trace(const std::function<void(const Json&)>& say, Trace& trace);
 
 // Which steps of a run are traced: `wanted` after a warm-up, which is shorter where the run is.
 struct TraceWindow {

@@ -163,9 +163,21 @@ std::vector<FoundDevice> divide_device(const FoundDevice& whole, int count) {
   return out;
 }
 
+cl::Context shared_context(const std::vector<FoundDevice>& devices) {
+  std::vector<cl::Device> all;
+  std::string names;
+  for (const FoundDevice& found : devices) {
+    names += (all.empty() ? "" : ", ") + found.info.selector;
+    all.push_back(found.device);
+  }
+  return with_cl_errors("opening one context for " + names, [&] { return cl::Context(all); });
+}
+
 Device::Device(FoundDevice found, std::filesystem::path cache_dir, Logger log)
-    : info_(std::move(found.info)), device_(std::move(found.device)) {
-  context_ = with_cl_errors("opening " + info_.name, [&] { return cl::Context(device_); });
+    : Device(found, shared_context({found}), std::move(cache_dir), std::move(log)) {}
+
+Device::Device(FoundDevice found, cl::Context context, std::filesystem::path cache_dir, Logger log)
+    : info_(std::move(found.info)), device_(std::move(found.device)), context_(std::move(context)) {
   programs_ = std::make_unique<ProgramCache>(info_, context_, device_, std::move(cache_dir), log);
 }
 

@@ -30,10 +30,15 @@ void assign_selectors(std::vector<DeviceInfo*> devices);
 // Errors: kDevice if the device cannot be divided so.
 std::vector<FoundDevice> divide_device(const FoundDevice& whole, int count);
 
+// A context of several devices. Errors: kDevice where their drivers cannot share one.
+cl::Context shared_context(const std::vector<FoundDevice>& devices);
+
 class Device {
  public:
   // Creates a context for the device alone. Errors: kDevice.
   Device(FoundDevice found, std::filesystem::path cache_dir, Logger log);
+  // The device within a context that has others, too.
+  Device(FoundDevice found, cl::Context context, std::filesystem::path cache_dir, Logger log);
 
   const DeviceInfo& info() const { return info_; }
   const cl::Device& cl_device() const { return device_; }
