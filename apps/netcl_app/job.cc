@@ -29,7 +29,8 @@ void visit_members(J& job, Visit&& visit) {
   visit("snapshot", job.snapshot);
   visit("parent", job.parent);
   visit("share_index", job.share_index);
-  visit("share_count", job.share_count);
+  visit("share_count", job.shares.count);
+  visit("share_units", job.shares.units);
   visit("label", job.label);
   visit("labels", job.labels);
   visit("disable_plugins", job.plugins.disable);

@@ -48,6 +48,14 @@ double now_seconds() {
 constexpr double kCheckShare = 0.01;  // of the time, for the comparison of parameters
 constexpr int64_t kCheckSteps = 100;  // between two, at least
 
+// Kernels cut some sums (a convolution's weight gradient) by the number of compute units, of which
+// a driver tells a worker its part only. Reproducible sums are cut as on the whole device.
+FoundDevice device_of(const Job& job, const TrainConfig& config) {
+  FoundDevice out = find_device(job.device);
+  if (config.micro_shards > 0) out.info.compute_units = job.device.compute_units;
+  return out;
+}
+
 // What a worker holds, in the order in which it must go: everything on the device before the
 // device.
 class Worker {
@@ -59,7 +67,7 @@ class Worker {
         train_(Dataset::attach(WorkerFds::kTrain)),
         trace_(job_.trace_steps > 0 ? std::make_optional<Trace>(job_.trace_after, job_.trace_steps)
                                     : std::nullopt),
-        device_(find_device(job_.device), environment::cache_dir(), logger()),
+        device_(device_of(job_, config_), environment::cache_dir(), logger()),
         queue_(Queue::create(device_, trace_ ? &*trace_ : nullptr)),
         plugins_(job_.plugins, {device_.info()}, logger()),
         kernels_(plugins_, job_.pins),
