@@ -7,6 +7,7 @@ is left. A table is printed.
 """
 
 import argparse
+import collections
 import itertools
 import json
 import random
@@ -165,6 +166,29 @@ class Chaos(unittest.TestCase):
                             "--on-failure", "continue", env={"NETCL_FAULTS": "at=begin step=3 do=kill every"})
         self.assertEqual(done.returncode, 6)
         self.assertIn("no worker is left", done.stderr)
+
+    def test_recoveries_hold_nothing(self):
+        """Neither the supervisor nor a worker that goes on holds more after two recoveries than after one."""
+        for policy, ranks, kills in (("restart", 2, 2), ("continue", 3, 2)):  # a third one might end the run
+            with watched_run.WatchedRun("--devices", "cpu:0/%d" % ranks, *SGD, "--epochs", "1000000", "--on-failure",
+                                        policy, cli=self.cli, ranks=ranks) as run:
+                survivor, first = run.workers()[0], None
+                for done in range(kills):
+                    steps = len(run.metrics())
+                    watched_run.wait_until(lambda n=steps: len(run.metrics()) > n, LIMIT_SECONDS, "a step")
+                    watched_run.send(run.living_workers()[-1])  # the one that was started last
+                    watched_run.wait_until(lambda n=done: run.recoveries() > n, LIMIT_SECONDS, "a recovery")
+                    first = first or [collections.Counter(watched_run.held(p)) for p in (run.process.pid, survivor)]
+                for pid, before in zip((run.process.pid, survivor), first):
+                    def more(pid=pid, before=before):  # a file that is being written comes and goes
+                        return collections.Counter(watched_run.held(pid)) - before
+                    try:
+                        watched_run.wait_until(lambda check=more: not check(), 10, "as few descriptors as before")
+                    except AssertionError:
+                        self.fail("after %d recoveries (%s) there are also %s" % (kills, policy, dict(more())))
+                run.process.send_signal(signal.SIGINT)
+                self.assertEqual(run.finish()[0], 130)
+                self.assertEqual(watched_run.processes_with(run.temporary), [])
 
     def test_a_later_snapshot(self):
         # Steps of 30 ms: the snapshot after a second is left half-written, so the first one serves;
