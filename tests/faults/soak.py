@@ -53,10 +53,11 @@ def main():
     minutes = float(sys.argv[1])
     draw = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
     cli = netcl_cli.Cli()
+    cli.train(watched_run.CONFIG, *OPTIONS, "--max-steps", "2")  # fills the caches
     begin = time.monotonic()
     with watched_run.WatchedRun(*OPTIONS, "--on-failure", "restart", cli=cli,
                                 env={"NETCL_FAULTS": PER_SAMPLE}) as run:
-        run.workers()
+        run.wait_for_epochs(1)
         kills, more = kill_for(run, minutes, draw)
         run.process.send_signal(signal.SIGINT)
         code, result = run.finish()
