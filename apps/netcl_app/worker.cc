@@ -413,6 +413,7 @@ class Worker {
         report.test && judged.has_accuracy() && !by_loss ? judged.accuracy() : -judged.loss();
     const bool is_best = report.complete && score > best_;
     if (is_best) best_ = score;
+    if (saved_step() >= report.step) return;
     Json state = {{"config", job_.config},
                   {"step", report.step},
                   {"epoch", report.epoch + (report.complete ? 1 : 0)},
@@ -433,6 +434,16 @@ class Worker {
     const std::filesystem::path directory(job_.checkpoints);
     write_checkpoint(directory / "last", checkpoint);
     if (is_best) write_checkpoint(directory / "best", checkpoint);
+    saved_step_ = report.step;
+  }
+
+  // The last step that this run has saved. A failure makes a group go back before it: what was
+  // saved stays until there is more.
+  int64_t saved_step() {
+    const auto last = std::filesystem::path(job_.checkpoints) / "last.safetensors";
+    if (saved_step_ < 0 && job_.generation > 0 && std::filesystem::exists(last))
+      saved_step_ = read_checkpoint(last).state.at("step").get<int64_t>();
+    return saved_step_;
   }
 
   void say_scaled_rate() const {
@@ -531,6 +542,7 @@ class Worker {
   std::optional<Checkpoint> start_;
   std::optional<TrainerProgress> progress_;  // of the snapshot that this generation goes on from
   int64_t first_step_ = 0;
+  int64_t saved_step_ = -1;  // -1: not known
   Plateau plateau_;
   Sums epoch_so_far_;
   double best_ = -std::numeric_limits<double>::infinity();

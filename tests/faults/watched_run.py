@@ -111,14 +111,20 @@ class WatchedRun:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        if self.process.poll() is None:
+    def __exit__(self, error, *_):
+        ended = self.process.poll() is not None
+        if not ended:
             self.process.kill()
         self.process.wait()
+        left = processes_with(self.temporary)
+        for pid in left:  # they would hold the pipes that are read here
+            send(pid)
         for reader in self.readers:
             reader.join()
         self.process.stdout.close()
         self.process.stderr.close()
+        if left and ended and error is None:
+            raise AssertionError("left running: %s" % left)
 
     def living_workers(self):
         """The pids of the workers that there are now, in the order in which they were started."""

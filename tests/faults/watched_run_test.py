@@ -45,6 +45,14 @@ class WatchedRunTest(unittest.TestCase):
         self.assertEqual(watched_run.processes_with(self.run.temporary), [])
         self.run.check_nothing_left([child.pid])
 
+    def test_a_run_ends_what_it_leaves(self):
+        """A supervisor that leaves something behind: an orphan that holds its pipes."""
+        script = 'sleep 1000 & echo "{}"'
+        with self.assertRaisesRegex(AssertionError, "left running"):
+            with watched_run.WatchedRun(cli=self.cli, wrapper=("sh", "-c", script)) as run:
+                run.process.wait(30)
+        watched_run.wait_until(lambda: not watched_run.processes_with(run.temporary), 10, "the orphan ends")
+
     def test_descriptors_and_mappings(self):
         before = watched_run.held(os.getpid())
         with tempfile.TemporaryFile() as stream:
