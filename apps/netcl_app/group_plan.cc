@@ -76,7 +76,7 @@ std::vector<WorkerPlace> worker_places(const GroupPlan& plan,
   for (const WorkerPlace& place : places) labels.push_back(place.label());
   WorkerPlace all = places[0];
   all.share_index = 0;
-  all.share_count = 1;
+  all.shares = {};
   all.device.selector = join(labels, " and ") + " in one process";
   return {all};
 }

@@ -49,7 +49,8 @@ struct Job {
   int snapshot = -1;   // slot to go on from; -1: none
   int64_t parent = 0;  // pid of the supervisor
   DeviceInfo device;
-  int share_index = 0, share_count = 1;
+  int share_index = 0;  // which part of the device
+  DeviceShares shares;
   std::string label;                      // of the device, "cpu:0#1"
   std::vector<std::string> labels;        // of all ranks' devices
   std::vector<std::string> place_labels;  // of all places, also of those that left

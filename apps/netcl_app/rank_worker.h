@@ -88,6 +88,9 @@ class RankWorker {
   // `best` follows the test accuracy (but not where perplexity was asked for), or the test loss, or
   // without a test set the training loss.
   void write_checkpoints(const EpochReport& report);
+  // The last step that this run has saved. A failure makes a group go back before it: what was
+  // saved stays until there is more.
+  int64_t saved_step();
   void say_scaled_rate() const;
   void ready();
   void evaluate();
@@ -124,6 +127,7 @@ class RankWorker {
   std::optional<Checkpoint> start_;
   std::optional<TrainerProgress> progress_;  // of the snapshot that this generation goes on from
   int64_t first_step_ = 0;
+  int64_t saved_step_ = -1;  // -1: not known
   Plateau plateau_;
   Sums epoch_so_far_;
   double best_ = -std::numeric_limits<double>::infinity();

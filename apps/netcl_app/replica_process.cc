@@ -35,7 +35,7 @@ Job job_of(const Job& job, uint32_t rank) {
   }
   out.device = job.members[rank].device;
   out.share_index = job.members[rank].share_index;
-  out.share_count = job.members[rank].share_count;
+  out.shares = job.members[rank].shares;
   out.label = out.labels[rank];
   return out;
 }

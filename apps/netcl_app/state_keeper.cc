@@ -1,10 +1,10 @@
 #include "apps/netcl_app/state_keeper.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 
 namespace netcl::app {
@@ -13,10 +13,6 @@ namespace {
 
 constexpr double kSnapshotShare = 0.02;
 constexpr double kSnapshotSeconds = 1;  // between two, at least
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Parameters, each state, the loss scale.
 SnapshotSizes sizes_of(const StepGraphs& graphs, uint32_t most_ranks) {

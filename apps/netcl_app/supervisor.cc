@@ -86,9 +86,10 @@ std::vector<std::string> Supervisor::core_limits(const WorkerPlace& place) const
   const auto gpus = std::count_if(places_.begin(), places_.end(), [](const WorkerPlace& other) {
     return other.device.type == "gpu";
   });
-  if (place.device.type != "cpu" || (place.share_count < 2 && gpus == 0)) return {};
-  const int64_t cores =
-      (place.device.compute_units - gpus) / std::max<int64_t>(1, place.share_count);
+  if (place.device.type != "cpu" || (place.shares.count < 2 && gpus == 0)) return {};
+  const int64_t cores = place.shares.units.empty()
+                            ? (place.device.compute_units - gpus) / place.shares.count
+                            : place.shares.range(place.share_index, 0).count;
   const std::string count = std::to_string(std::max<int64_t>(1, cores));
   return {"POCL_MAX_PTHREAD_COUNT=" + count, "POCL_CPU_MAX_CU_COUNT=" + count};
 }
@@ -109,7 +110,7 @@ Job Supervisor::job_for(uint32_t place) const {
   job.parent = ::getpid();
   job.device = places_[place].device;
   job.share_index = places_[place].share_index;
-  job.share_count = places_[place].share_count;
+  job.shares = places_[place].shares;
   job.label = places_[place].label();
   job.has_test = memory_.test != nullptr;
   job.shard = shard_of_group();

@@ -453,7 +453,7 @@ void add_train_command(CLI::App& app, Run& run) {
       ->required();
   command
       ->add_option("--devices", options->devices,
-                   "Devices, such as all, gpu, gpu:0,cpu:0 or cpu:0/2")
+                   "Devices, such as all, gpu, gpu:0,cpu:0, cpu:0/2 or cpu:0/4+12")
       ->capture_default_str();
   command
       ->add_option("--transport", options->transport,

@@ -140,23 +140,28 @@ std::vector<FoundDevice> enumerate_devices() {
   return out;
 }
 
-std::vector<FoundDevice> divide_device(const FoundDevice& whole, int count) {
+std::vector<FoundDevice> divide_device(const FoundDevice& whole, const DeviceShares& shares) {
   const DeviceInfo& info = whole.info;
-  NETCL_CHECK(count > 0 && info.compute_units % count == 0, ErrorCode::kDevice, info.selector, " (",
-              info.name, ") has ", info.compute_units, " compute units, which are not ", count,
-              " equal shares");
-  const cl_device_partition_property properties[] = {
-      CL_DEVICE_PARTITION_EQUALLY,
-      static_cast<cl_device_partition_property>(info.compute_units / count), 0};
+  std::vector<cl_device_partition_property> properties;
+  if (shares.units.empty()) {
+    NETCL_CHECK(shares.count > 0 && info.compute_units % shares.count == 0, ErrorCode::kDevice,
+                info.selector, " (", info.name, ") has ", info.compute_units,
+                " compute units, which are not ", shares.count, " equal shares");
+    properties = {CL_DEVICE_PARTITION_EQUALLY, info.compute_units / shares.count, 0};
+  } else {
+    properties.push_back(CL_DEVICE_PARTITION_BY_COUNTS);
+    properties.insert(properties.end(), shares.units.begin(), shares.units.end());
+    properties.insert(properties.end(), {CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0});
+  }
   std::vector<cl::Device> parts;
-  with_cl_errors("dividing " + info.selector + " (" + info.name + ") into sub-devices", [&] {
+  with_cl_errors("dividing " + info.selector + "/" + shares.text() + " (" + info.name + ")", [&] {
     cl::Device device = whole.device;
-    device.createSubDevices(properties, &parts);
+    device.createSubDevices(properties.data(), &parts);
   });
   std::vector<FoundDevice> out;
   for (const cl::Device& part : parts) {
     FoundDevice found{info, part};
-    found.info.compute_units = info.compute_units / count;
+    found.info.compute_units = shares.range(static_cast<int>(out.size()), info.compute_units).count;
     found.info.selector += str_cat("#", out.size());
     out.push_back(std::move(found));
   }

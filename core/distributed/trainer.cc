@@ -1,21 +1,17 @@
 #include "core/distributed/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <set>
 
+#include "core/base/clock.h"
 #include "core/distributed/divergence.h"
 #include "core/distributed/statistics_merge.h"
 
 namespace netcl {
 
 namespace {
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 float* floats(const PinnedBuffer& buffer) { return static_cast<float*>(buffer.data()); }
 

@@ -18,6 +18,7 @@ PLUGINS = ["attention", "conv", "generic", "host", "models", "norm", "p2p", "rec
 EXPECTED = [
     "bin/netcl-app",
     "include/netcl/netcl_initialisers.hpp",
+    "include/netcl/netcl_names.hpp",
     "include/netcl/netcl_plugin.h",
     "include/netcl/netcl_plugin.hpp",
     "plugins/generic/plugin.json",
