@@ -128,27 +128,30 @@ Json RankWorker::account_json(const ShardAccount& account) const {
               {"workers", Json::array()}};
   for (size_t r = 0; r < account.ranks.size(); ++r) {
     const ShardAccount::Rank& rank = account.ranks[r];
-    if (rank.left_out) out["left_out"].push_back(job_.labels[r]);
+    if (rank.left_out) out["left_out"].push_back(rank.name);
     out["workers"].push_back({{"rank", r},
-                              {"device", job_.labels[r]},
+                              {"device", rank.name},
                               {"solo_samples_per_second", rank.solo_samples_per_second},
                               {"percent_without", 100 * rank.change_without}});
   }
   return out;
 }
 
+Json RankWorker::account_message(const RankAccount& account, const char* stopped) {
+  return {{"type", "done"},
+          {"stopped", stopped},
+          {"samples", account.samples},
+          {"share", account.share},
+          {"seconds", account.seconds},
+          {"busy_seconds", account.busy_seconds}};
+}
+
 void RankWorker::done(StopReason reason) {
-  const RankAccount account = trainer_->account();
-  Json message = {{"type", "done"},
-                  {"stopped", reason == StopReason::kFinished   ? "finished"
-                              : reason == StopReason::kMaxSteps ? "max_steps"
-                                                                : "interrupted"},
-                  {"samples", account.samples},
-                  {"share", account.share},
-                  {"seconds", account.seconds},
-                  {"busy_seconds", account.busy_seconds},
-                  {"steps", trainer_->steps_done()}};
-  if (job_.rank == 0 && job_.n_ranks > 1)
+  Json message =
+      account_message(trainer_->account(), reason == StopReason::kFinished   ? "finished"
+                                           : reason == StopReason::kMaxSteps ? "max_steps"
+                                                                             : "interrupted");
+  if (job_.rank == 0 && job_.n_places > 1)
     message["account"] = account_json(trainer_->shard_account());
   say_(message);
 }

@@ -47,7 +47,7 @@ RankWorker::RankWorker(Job job, std::shared_ptr<Segment> segment, RankHome home)
           build_step_graphs(step_spec_of(config_, optimizer_, DataShape::of(train_)), layers_)) {
   if (!shares_process_) device_->programs().set_progress([this] { segment_->tick(job_.rank); });
   if (job_.has_test) test_.emplace(Dataset::attach(WorkerFds::kTest));
-  if (job_.survives) {
+  if (job_.regroups) {
     snapshots_.emplace(WorkerFds::kSnapshots);
     if (!shares_process_) channel_.emplace(UniqueFd(WorkerFds::kChannel));
     faults_.set_once([this](uint32_t index) { return snapshots_->mark_once(index); });
@@ -65,7 +65,7 @@ int RankWorker::run() {
     }
     // Said before anything is torn down, which the peers would notice.
     if (problem) say_problem("failed", segment_.get(), job_, *problem);
-    if (!job_.survives) return 0;
+    if (!job_.survives && next_places_.empty()) return 0;
     bool more = false;
     const std::optional<Problem> stuck = problem_of([&] {
       tear_down();
@@ -84,6 +84,7 @@ void RankWorker::run_generation() {
   segment_->set_phase(job_.rank, Phases::kSetUp);
   if (!is_set_up_) point(FaultPoints::kSetUp);
   is_set_up_ = true;
+  faults_.set_ranks(job_.n_ranks);
   point(FaultPoints::kGroup);
   read_start();
   find_limits();
@@ -106,6 +107,7 @@ void RankWorker::run_generation() {
   ready();
   say_scaled_rate();
   const StopReason reason = trainer_->run();
+  if (reason == StopReason::kRegroup) return regroup();
   point(FaultPoints::kEnd);
   if (group_) group().communicator->barrier("the end of training");
   finish_trace();
@@ -126,8 +128,22 @@ void RankWorker::tear_down() {
   step_seconds_.clear();
 }
 
+void RankWorker::regroup() {
+  const TrainerProgress progress = trainer_->progress();
+  if (!losses_.empty()) send_losses({{"type", "losses"}});
+  keeper_->take({progress, best_}, nullptr);
+  for (uint32_t place = 0; place < job_.n_places; ++place) {
+    if (progress.shares.count(job_.place_labels[place]) > 0) next_places_.push_back(place);
+  }
+  account_ = trainer_->account();
+  account_.share = 0;  // of a group that it is not in
+}
+
 bool RankWorker::next_generation() {
-  say_({{"type", "parked"}});
+  say_({{"type", "parked"},
+        {"next", next_places_},
+        {"account", account_message(account_, "regrouped")}});
+  next_places_.clear();
   point(FaultPoints::kParked);
   FdChannel::Message message = channel_->receive();
   if (message.fds.size() != 2) return false;
@@ -157,7 +173,15 @@ ShardPlan RankWorker::first_plan() const {
   ShardPlan plan(job_.shard, job_.n_ranks);
   if (!plan.is_auto() || job_.n_ranks == 1 || micro_shards() > 0) return plan;
   plan.set_weights(first_weights(job_.devices));
-  if (progress_ && progress_->shares.size() == job_.n_ranks) plan.set_weights(progress_->shares);
+  if (progress_) {
+    std::vector<double> weights;
+    for (const std::string& label : job_.labels) {
+      const auto found = progress_->shares.find(label);
+      if (found != progress_->shares.end()) weights.push_back(found->second);
+    }
+    if (weights.size() == job_.n_ranks && *std::max_element(weights.begin(), weights.end()) > 0)
+      plan.set_weights(weights);
+  }
   if (start_ && start_->state.contains("shard_weights") &&
       start_->state.value("shard_devices", Json()) == group_devices()) {
     plan.set_weights(start_->state.at("shard_weights").get<std::vector<double>>());
@@ -208,6 +232,7 @@ void RankWorker::read_snapshot() {
   if (job_.snapshot < 0) return;
   const KeptState kept = keeper_->read();
   progress_ = kept.progress;
+  if (!kept.wrote) progress_->account = account_;
   best_ = kept.best;
 }
 
@@ -245,6 +270,9 @@ TrainerOptions RankWorker::trainer_options() const {
   out.progress = progress_;
   out.rank_names = job_.labels;
   out.rank_limits = limits_;
+  // Ranks that share a process stay together.
+  out.may_regroup =
+      job_.regroups && !shares_process_ && ShardPlan(job_.shard, job_.n_ranks).is_auto();
   return out;
 }
 

@@ -54,6 +54,8 @@ class RankWorker {
  private:
   // All that belongs to a group; device, queue, programs and data stay.
   void tear_down();
+  // The state that the next group goes on from, and whose that is.
+  void regroup();
   // Waits, parked, for the supervisor's word. False: the run is over.
   bool next_generation();
   // Of a pass: this rank's, which may hold less than a whole one where the shares are free.
@@ -91,6 +93,7 @@ class RankWorker {
   void evaluate();
   void finish_trace();
   Json account_json(const ShardAccount& account) const;
+  static Json account_message(const RankAccount& account, const char* stopped);
   void done(StopReason reason);
 
   Job job_;
@@ -128,7 +131,9 @@ class RankWorker {
   std::vector<double> losses_, step_seconds_;  // up to last_step_, not sent yet
   int64_t last_step_ = 0, step_begun_ = 0;
   bool is_set_up_ = false;
-  std::vector<RankLimits> limits_;  // of all ranks, where the shares are free
+  std::vector<uint32_t> next_places_;  // of the group that the ranks want to go on with, or empty
+  RankAccount account_;                // of this worker, when the group was formed anew
+  std::vector<RankLimits> limits_;     // of all ranks, where the shares are free
 };
 
 }  // namespace netcl::app

@@ -23,7 +23,7 @@ namespace {
 void start_faults(const Job& job, uint32_t place) {
   FaultPlan faults(place, environment::faults());
   std::optional<Snapshots> snapshots;
-  if (job.survives) {
+  if (job.regroups) {
     snapshots.emplace(WorkerFds::kSnapshots);
     faults.set_once([&](uint32_t index) { return snapshots->mark_once(index); });
   }
