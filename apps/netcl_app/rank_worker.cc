@@ -270,6 +270,7 @@ TrainerOptions RankWorker::trainer_options() const {
   out.progress = progress_;
   out.rank_names = job_.labels;
   out.rank_limits = limits_;
+  // Ranks that share a process stay together.
   out.may_regroup =
       job_.regroups && !shares_process_ && ShardPlan(job_.shard, job_.n_ranks).is_auto();
   return out;

@@ -37,6 +37,7 @@ Job job_of(const Job& job, uint32_t rank) {
   out.share_index = job.members[rank].share_index;
   out.shares = job.members[rank].shares;
   out.label = out.labels[rank];
+  out.place_labels = out.labels;
   return out;
 }
 
@@ -147,7 +148,7 @@ void ReplicaProcess::watch() {
 
 void ReplicaProcess::wait_for_release() const {
   const FdChannel channel{UniqueFd(WorkerFds::kChannel)};
-  send_status({{"type", "parked"}});
+  send_status({{"type", "parked"}, {"next", Json::array()}});
   channel.receive();
 }
 
