@@ -118,11 +118,15 @@ Json TraceFile::rank_summary(uint32_t number, const Rank& rank,
     waiting.emplace_back(event.begin_ns, std::min(all_ready, event.end_ns));
     late += event.numbers.at("late").get<int64_t>();
   }
+  // A device that waits for a slower rank's data would do so without this communication, too.
+  std::vector<Interval> occupied = working;
+  occupied.insert(occupied.end(), waiting.begin(), waiting.end());
+  occupied = united(std::move(occupied));
   working = united(std::move(working));
   communication = united(std::move(communication));
   const double n = std::max<double>(1, static_cast<double>(steps.size()));
   const double whole = total_ms(communication) / n;
-  const double hidden = total_ms(common(communication, working)) / n;
+  const double hidden = total_ms(common(communication, occupied)) / n;
   Json out = {{"rank", number},
               {"steps", steps.size()},
               {"communication_ms", rounded(whole)},

@@ -32,7 +32,8 @@ class TraceFile {
   // {"steps", "communication_ms", "exposed_ms", "exposed_percent", "wait_for_ranks_ms",
   // "kernels_ms" (all a step, mean of the ranks), "late", "accuracy_us", "ranks": […]}.
   // Communication: from the moment in which the last rank's data is ready to the result; exposed:
-  // the part in which the device computes nothing.
+  // the part in which the device computes nothing and does not wait for a slower rank's data for
+  // another collective either.
   Json summary() const;
   // `labels`: of the ranks' devices. Errors: kCheckpoint.
   void write(const std::filesystem::path& path, const std::vector<std::string>& labels) const;

@@ -373,7 +373,13 @@ typedef struct netcl_coll {
    * as can be, the first ranks one more. Valid during `post`. Since 0.3. */
   const uint64_t* counts;
   double weight; /* this rank's, for MEAN. Since 0.3. */
+  /* of NETCL_COLL_*, the same on all ranks; absent (by `size`) means 0. Since 0.3. */
+  uint32_t flags, reserved;
 } netcl_coll;
+
+/* The device goes on with work that does not need the result: a kernel of the transport would come
+ * after all of it, copies would not. */
+enum { NETCL_COLL_OVERLAPPED = 1u };
 
 enum { NETCL_TC_CROSS_PROCESS = 1u, NETCL_TC_CROSS_HOST = 2u };
 

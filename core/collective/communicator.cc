@@ -101,6 +101,7 @@ Ticket Communicator::post(uint32_t kind, const Span& span, uint32_t redop, uint3
   c.name = {span.name.data(), span.name.size()};
   c.counts = counts.empty() ? nullptr : counts.data();
   c.weight = weight;
+  if (span.overlapped) c.flags = NETCL_COLL_OVERLAPPED;
   return post(c);
 }
 

@@ -58,6 +58,7 @@ struct Span {
   // the same part of `recv` any more; or nullptr: it is so already.
   void* ready = nullptr;
   std::string_view name = {};  // for messages
+  bool overlapped = false;     // the device goes on with work that does not need the result
 };
 
 // Elements of each of `n` parts of `count`, as equal as can be: what empty `counts` mean.

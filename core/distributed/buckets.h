@@ -19,7 +19,7 @@ struct BucketSizes {
   // last tensors of at most last_bytes become a bucket of their own.
   int64_t first_bytes = int64_t{1} << 20;
   int64_t other_bytes = int64_t{25} << 20;
-  int64_t last_bytes = int64_t{4} << 20;
+  int64_t last_bytes = int64_t{1} << 20;
 };
 
 struct GradientBucket {

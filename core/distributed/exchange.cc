@@ -54,29 +54,30 @@ void Exchange::pass(size_t index, int64_t rows, const StepRandom& random) {
 
 void Exchange::post(size_t index) {
   const GradientBucket& bucket = buckets_[index];
+  const bool overlapped = index + 1 < buckets_.size();  // backward goes on
   ready_ = replica_.marker();
   before_last_ = last_;
   if (!shares_.empty()) {
-    last_ = post_sharded(bucket, ready_());
+    last_ = post_sharded(bucket, ready_(), overlapped);
     return;
   }
   note(NETCL_ALL_REDUCE, bucket.range.count, bucket.name);
   last_ = group_.communicator->all_reduce(
       {*group_.bucket, static_cast<uint64_t>(bucket.range.first),
-       static_cast<uint64_t>(bucket.range.count), DType::kF32, ready_(), bucket.name},
+       static_cast<uint64_t>(bucket.range.count), DType::kF32, ready_(), bucket.name, overlapped},
       ReduceOp::kSum);
 }
 
 // The sums at the beginning of the first bucket are for all; of the gradients each rank needs those
 // of its share.
-Ticket Exchange::post_sharded(const GradientBucket& bucket, void* ready) {
+Ticket Exchange::post_sharded(const GradientBucket& bucket, void* ready, bool overlapped) {
   const int64_t sums = replica_.graphs().sums_floats;
   FloatRange range = bucket.range;
   Ticket ticket = last_;
   if (range.first == 0) {
     note(NETCL_ALL_REDUCE, sums, "sums");
     ticket = group_.communicator->all_reduce(
-        {*group_.bucket, 0, static_cast<uint64_t>(sums), DType::kF32, ready, "sums"},
+        {*group_.bucket, 0, static_cast<uint64_t>(sums), DType::kF32, ready, "sums", overlapped},
         ReduceOp::kSum);
     range = {sums, range.count - sums};
   }
@@ -84,7 +85,7 @@ Ticket Exchange::post_sharded(const GradientBucket& bucket, void* ready) {
   note(NETCL_REDUCE_SCATTER, range.count, bucket.name);
   return group_.communicator->reduce_scatter(
       {*group_.bucket, static_cast<uint64_t>(range.first), static_cast<uint64_t>(range.count),
-       DType::kF32, ready, bucket.name},
+       DType::kF32, ready, bucket.name, overlapped},
       ReduceOp::kSum, counts_within(range, sums, shares_));
 }
 

@@ -50,7 +50,7 @@ class Exchange {
 
  private:
   void post(size_t bucket);
-  Ticket post_sharded(const GradientBucket& bucket, void* ready);
+  Ticket post_sharded(const GradientBucket& bucket, void* ready, bool overlapped);
   void gather(const char* name);
   void note(uint32_t op, int64_t count, const std::string& name) const;
 

@@ -1,7 +1,8 @@
 // Reduces one part of every rank's contribution, read where it lies.
 //
-// Contract   x0 .. x(RANKS-1): the ranks' buckets; out: this rank's result; elements
-//            [first, first + n) of all of them. weights: of the ranks, for MEAN.
+// Contract   x0 .. x(RANKS-1): where the ranks' contributions lie, n elements from from.s0, from.s1,
+//            ... on; out: this rank's result, from `first` on, which may be its contribution's
+//            place. weights: of the ranks, for MEAN; total: their sum.
 // Defines    RANKS: 1 to 8; DTYPE: f32 f16 bf16 i32 i64 u8; OP: SUM MAX MIN PROD MEAN.
 // Order      ((x0 op x1) op x2) op ..., whatever the part. 16-bit floats are computed in f32 and
 //            rounded once; integers wrap, but not in MEAN, which is cut towards zero; max and min
@@ -66,7 +67,7 @@ static inline VALUE netcl_join_values(const VALUE a, const VALUE b) {
 #if OP == MEAN && IS_FLOAT
 #define TERM(r) \
   if (weights.s##r != 0.0f) { \
-    const VALUE term = weights.s##r * (VALUE)LOAD(DTYPE)(x##r, at); \
+    const VALUE term = weights.s##r * (VALUE)LOAD(DTYPE)(x##r, from.s##r + i); \
     value = any ? value + term : term; \
     any = 1; \
   }
@@ -74,14 +75,14 @@ static inline VALUE netcl_join_values(const VALUE a, const VALUE b) {
 // x = q RANKS + rest: the sums of q and of the rests fit where the sum of x does not.
 #define TERM(r) \
   { \
-    const long x = (long)LOAD(DTYPE)(x##r, at); \
+    const long x = (long)LOAD(DTYPE)(x##r, from.s##r + i); \
     quotients += x / RANKS; \
     rests += x % RANKS; \
   }
 #else
 #define TERM(r) \
   { \
-    const VALUE term = (VALUE)LOAD(DTYPE)(x##r, at); \
+    const VALUE term = (VALUE)LOAD(DTYPE)(x##r, from.s##r + i); \
     value = any ? netcl_join_values(value, term) : term; \
     any = 1; \
   }
@@ -108,8 +109,8 @@ static inline VALUE netcl_join_values(const VALUE a, const VALUE b) {
 #define LIST(name, n) LIST_(name, n)
 
 __kernel void reduce_ranks_p2p_part(LIST(BUCKETS_, RANKS) __global TYPE(DTYPE) * out,
-                                    const ulong first, const ulong n, const float8 weights,
-                                    const float total) {
+                                    const ulong8 from, const ulong first, const ulong n,
+                                    const float8 weights, const float total) {
   const ulong i = get_global_id(0);
   if (i >= n) return;
   const ulong at = first + i;

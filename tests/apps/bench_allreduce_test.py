@@ -29,6 +29,9 @@ class BenchAllReduce(unittest.TestCase):
             self.assertEqual(row["repeats"], 3)
             for key in ("time_us", "busbw_gbs", "memcpy_us", "bound_us", "d2h_gbs", "h2d_gbs", "root_gbs"):
                 self.assertGreater(row[key], 0, key)
+            # The fastest copies bound the memory, whichever number of threads made them.
+            self.assertGreaterEqual(row["memory_threads"], 1)
+            self.assertGreaterEqual(row["memory_gbs"], 4 * row["bytes"] / row["memcpy_us"] * 1e-3 * 0.999)
             self.assertLessEqual(row["min_us"], row["time_us"])
             self.assertLessEqual(row["time_us"], row["max_us"])
             # The relations that define the keys: 2 (N - 1) / N is 1 for two ranks.

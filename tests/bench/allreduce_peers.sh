@@ -8,7 +8,9 @@
 # user's cache directory).
 # All run in turn, ROUNDS times (default 7) with INNER timed rounds each (default 5); the table has
 # medians over all. Times of netcl and Open MPI include the copies between device and host, Gloo's
-# do not. With OUT the times stay there, one file for each. NO_GLOO=1 leaves Gloo out (its download has some gigabytes).
+# do not. On a machine with other work, `chrt -f 5 allreduce_peers.sh` (root) keeps that off the
+# processors while something is timed. With OUT the times stay there, one file for each. NO_GLOO=1
+# leaves Gloo out (its download has some gigabytes).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 sizes=("$@")

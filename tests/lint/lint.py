@@ -90,8 +90,9 @@ def arrow_problem(path, target):
         return "only tests include tests"
     if parts[0] == "plugins":
         home = "/".join(parts[:-1]) + "/"
-        inside = target.startswith("core/abi/") or target.startswith(home) or "/" not in target
-        return None if inside else "a plugin includes core/abi and its own files alone"
+        of_kind = wanted[:-1] == parts[:2]  # what plugins of a kind share
+        inside = target.startswith(("core/abi/", home)) or of_kind or "/" not in target
+        return None if inside else "a plugin includes core/abi, its own files and its kind's alone"
     if wanted[0] == "plugins":
         return "core and apps meet plugins through manifests"
     if parts[0] != "core" or "/" not in target:

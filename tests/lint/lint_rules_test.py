@@ -39,6 +39,7 @@ class LintRulesTest(unittest.TestCase):
         good = [("core/cl/a.h", include("core/base/error.h")), ("core/nn/a.h", include("core/optim/o.h")),
                 ("core/ops/reference/a.h", include("core/ops/op.h")), ("apps/a.cc", include("core/nn/a.h")),
                 ("plugins/pack/a.cc", include("core/abi/netcl_plugin.h") + include("plugins/pack/a.h")),
+                ("plugins/transport/host/a.cc", include("plugins/transport/a.h")),
                 ("tests/a_test.cc", include("plugins/pack/a.h"))]
         for path, target in [("core/base/x.h", "core/cl/a.h"), ("core/ops/x.cc", "core/nn/a.h"),
                              ("core/collective/x.cc", "core/cl/a.h"), ("core/runtime/x.cc", "core/distributed/a.h"),
@@ -46,6 +47,8 @@ class LintRulesTest(unittest.TestCase):
                              ("core/nn/x.cc", "plugins/pack/a.h"), ("apps/x.cc", "plugins/pack/a.h"),
                              ("core/nn/x.cc", "apps/a.h"), ("core/nn/x.cc", "tests/a.h"),
                              ("plugins/pack/x.cc", "core/base/error.h"),
+                             ("plugins/transport/p2p/x.cc", "plugins/transport/host/run.h"),
+                             ("plugins/kernels/x/x.cc", "plugins/transport/a.h"),
                              ("plugins/pack/x.cc", "plugins/transport/host/run.h")]:
             with self.subTest(path=path, target=target):
                 self.expect(lint.check_arrows, [(path, include(target))], good, "includes " + target)

@@ -24,7 +24,7 @@ uint64_t Bucket::shared_bytes(uint64_t bytes, uint32_t n_ranks) {
 }
 
 Bucket::Bucket(const ClHandles& cl, uint64_t bytes, uint32_t rank, uint32_t n_ranks, Way way,
-               void* memory)
+               bool reads_slots, void* memory)
     : cl_(cl),
       bytes_(bytes),
       stride_(page_rounded(bytes)),
@@ -49,8 +49,15 @@ Bucket::Bucket(const ClHandles& cl, uint64_t bytes, uint32_t rank, uint32_t n_ra
       check_cl(code, "clCreateBuffer of a bucket");
       recv_ = send_;
       if (way_ == Way::kRegistered && !small()) {
-        registered_slot_ = register_memory(cl_, slot(rank_), stride_);
-        registered_result_ = register_memory(cl_, result(), stride_);
+        const auto keep = [&](char* at, uint64_t size) {
+          registered_.emplace_back(register_memory(cl_, at, size), at);
+        };
+        if (reads_slots) {
+          keep(base_, shared_bytes(bytes, n_ranks));
+        } else {
+          keep(slot(rank_), stride_);
+          keep(result(), stride_);
+        }
       }
     }
   } catch (...) {
@@ -60,10 +67,7 @@ Bucket::Bucket(const ClHandles& cl, uint64_t bytes, uint32_t rank, uint32_t n_ra
 }
 
 Bucket::~Bucket() {
-  if (!small()) {
-    unregister_memory(cl_, registered_slot_, slot(rank_));
-    unregister_memory(cl_, registered_result_, result());
-  }
+  for (const auto& [mem, at] : registered_) unregister_memory(cl_, mem, at);
   if (recv_ != send_ && recv_ != nullptr) clReleaseMemObject(recv_);
   if (send_ != nullptr) clReleaseMemObject(send_);
 }

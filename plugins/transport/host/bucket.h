@@ -5,7 +5,7 @@
 //   zero copy: `send` is a buffer over the slot, `recv` one over the result;
 //   copies:    `send` and `recv` are one device buffer; registered copies also keep slot and result
 //              registered with the driver and mapped, so that they run at full speed without
-//              another bounce.
+//              another bounce; the others' slots, too, where the rank reads them with its device.
 // A small bucket is a device buffer alone: what it sends goes through the small area, which has two
 // stages, used in turn, and a result for each rank.
 // Threads: the group's.
@@ -13,6 +13,8 @@
 #define NETCL_PLUGINS_TRANSPORT_HOST_BUCKET_H_
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "plugins/transport/host/cl_handles.h"
 #include "plugins/transport/host/staging_probe.h"
@@ -50,9 +52,10 @@ class Bucket {
   // Shared memory that the bucket needs; 0 for a small one.
   static uint64_t shared_bytes(uint64_t bytes, uint32_t n_ranks);
 
-  // `memory`: shared_bytes() that all ranks see. Throws Failure.
+  // `memory`: shared_bytes() that all ranks see. `reads_slots`: the others', with the device.
+  // Throws Failure.
   Bucket(const ClHandles& cl, uint64_t bytes, uint32_t rank, uint32_t n_ranks, Way way,
-         void* memory);
+         bool reads_slots, void* memory);
   Bucket(const Bucket&) = delete;
   Bucket& operator=(const Bucket&) = delete;
   ~Bucket();
@@ -72,7 +75,8 @@ class Bucket {
   uint32_t rank_, n_ranks_;
   Way way_;
   char* base_;
-  cl_mem send_ = nullptr, recv_ = nullptr, registered_slot_ = nullptr, registered_result_ = nullptr;
+  cl_mem send_ = nullptr, recv_ = nullptr;
+  std::vector<std::pair<cl_mem, char*>> registered_;
 };
 
 }  // namespace netcl::host_transport

@@ -34,6 +34,8 @@ class CopyLane {
   // Copies start in order, and not before `after` (or nullptr). Both throw Failure.
   void read(cl_mem from, uint64_t offset, uint64_t bytes, void* to, cl_event after);
   void write(cl_mem to, uint64_t offset, uint64_t bytes, const void* from);
+  // Takes over an event of this direction's work, in the order.
+  void add(cl_event event) { events_.push_back(event); }
   // Takes a place in the order; complete as soon as it is the oldest.
   void nothing() { events_.push_back(nullptr); }
 

@@ -1,6 +1,7 @@
 #include "plugins/transport/host/collective.h"
 
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <numeric>
 
@@ -41,7 +42,7 @@ std::string redop_name(uint32_t redop) {
 bool same(const Descriptor& a, const Descriptor& b) {
   return a.sequence == b.sequence && a.bucket_bytes == b.bucket_bytes &&
          a.offset_bytes == b.offset_bytes && a.count == b.count && a.kind == b.kind &&
-         a.dtype == b.dtype && a.redop == b.redop && a.root == b.root &&
+         a.dtype == b.dtype && a.redop == b.redop && a.root == b.root && a.flags == b.flags &&
          std::strncmp(a.name, b.name, sizeof(a.name)) == 0;
 }
 
@@ -66,6 +67,7 @@ std::string describe(SharedState& shared, uint32_t n_ranks, uint32_t rank, uint6
   if (kind_has_parts(d.kind)) {
     text += parts_text(shared.counts(rank, n_ranks, sequence), n_ranks);
   }
+  if ((d.flags & NETCL_COLL_OVERLAPPED) != 0) text += ", overlapped";
   return text + ")";
 }
 
@@ -91,6 +93,7 @@ void check_reduction(const netcl_coll& c, double weight) {
 
 Collective::Collective(const netcl_coll& c, uint32_t n_ranks)
     : kind(c.kind), ready(static_cast<cl_event>(c.ready)), name(plugin::view(c.name)) {
+  if (c.size >= offsetof(netcl_coll, flags) + sizeof(c.flags)) flags = c.flags;
   if (kind == NETCL_BARRIER) return;
   if (!kind_reduces(kind) && !kind_has_parts(kind) && !kind_has_root(kind)) {
     refuse(c, "kind " + std::to_string(kind) + " is not known");
@@ -162,6 +165,7 @@ void Collective::announce(SharedState& shared, uint32_t rank, uint32_t n_ranks) 
   d.dtype = dtype;
   d.redop = redop;
   d.root = root;
+  d.flags = flags;
   d.weight = weight;
   std::memcpy(d.name, name.data(), std::min(name.size(), sizeof(d.name) - 1));
   shared.rank(rank)->descriptor[sequence % 2] = d;

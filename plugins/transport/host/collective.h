@@ -37,6 +37,7 @@ struct Collective {
   uint32_t kind = 0, dtype = 0, redop = 0, root = 0;
   uint64_t offset_bytes = 0, count = 0, element_bytes = 0;
   double weight = 1;
+  uint32_t flags = 0;  // of NETCL_COLL_*
   Bucket* bucket = nullptr;
   cl_event ready = nullptr;
   std::string name;

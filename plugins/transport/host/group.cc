@@ -27,9 +27,9 @@ constexpr uint64_t kCpuSpinNs = 20'000, kBusSpinNs = 200'000;
 struct Hello {
   uint32_t layout, n_ranks;
   uint64_t chunk_bytes;
-  uint32_t zero_copy, threads;
+  uint32_t zero_copy, threads, chunk_given;
 };
-constexpr uint32_t kLayout = 2;
+constexpr uint32_t kLayout = 3;
 
 }  // namespace
 
@@ -45,6 +45,7 @@ HostGroup::HostGroup(const Host& host, const netcl_group_spec& spec, const Optio
     set_up(host, spec, options);
     progress_ = std::thread([this] { progress_loop(); });
   } catch (...) {
+    device_reducer_.reset();
     small_.reset();
     release_queues();
     throw;
@@ -92,8 +93,12 @@ void HostGroup::set_up(const Host& host, const netcl_group_spec& spec, const Opt
   // A spinning thread would else keep the awaited one from running.
   if (processors >= n_ranks_) spin_ns_ = is_cpu_ ? kCpuSpinNs : kBusSpinNs;
 
-  Hello mine{kLayout, n_ranks_, options.chunk_bytes, way_ == Way::kZeroCopy ? 1u : 0u,
-             std::max(reducers_->size(), 1u)};
+  Hello mine{kLayout,
+             n_ranks_,
+             options.chunk_bytes,
+             way_ == Way::kZeroCopy ? 1u : 0u,
+             std::max(reducers_->size(), 1u),
+             options.chunk_bytes != 0 ? 1u : 0u};
   if (mine.chunk_bytes == 0) mine.chunk_bytes = is_cpu_ ? kCpuChunkBytes : kBusChunkBytes;
   std::vector<Hello> all(n_ranks_);
   plugin::check(host.table()->boot_exchange(host.call(), boot_, &mine, sizeof(mine), all.data()),
@@ -106,15 +111,18 @@ void HostGroup::set_up(const Host& host, const netcl_group_spec& spec, const Opt
                                        " runs another version of the transport");
     }
     chunk_bytes_ = std::max(chunk_bytes_, all[r].chunk_bytes);
+    chunk_given_ |= all[r].chunk_given != 0;
     shares_.push_back(shares_.back() + all[r].threads);
     any_zero_copy_ |= all[r].zero_copy != 0;
     all_zero_copy_ &= all[r].zero_copy != 0;
   }
   // Whole cache lines, also of 8-byte elements.
   chunk_bytes_ = (chunk_bytes_ + 63) / 64 * 64;
+  reduction_ = choose_reduction(host, options);
   host.log(NETCL_LOG_INFO, "host transport: " + choice.text + "; chunks of " +
                                std::to_string(chunk_bytes_ / 1024) + " KiB, " +
-                               std::to_string(mine.threads) + " thread(s) reduce");
+                               std::to_string(mine.threads) + " thread(s) reduce" +
+                               (reduction_.empty() ? "" : "; " + reduction_));
 }
 
 void HostGroup::open_queues(const Host& host, const netcl_group_spec& spec) {
@@ -153,6 +161,7 @@ HostGroup::~HostGroup() {
   }
   clFinish(cl_.queue);  // after an error copies may still run into the slots
   clFinish(cl_.out);
+  device_reducer_.reset();
   buckets_.clear();
   small_.reset();
   release_queues();
@@ -163,7 +172,8 @@ void HostGroup::bucket_new(const Host& host, uint64_t bytes, netcl_bucket* out) 
   if (const uint64_t shared = Bucket::shared_bytes(bytes, n_ranks_); shared > 0) {
     plugin::check(host.table()->boot_shared(host.call(), boot_, shared, &memory), "boot_shared");
   }
-  auto bucket = std::make_unique<Bucket>(cl_, bytes, rank_, n_ranks_, way_, memory);
+  auto bucket =
+      std::make_unique<Bucket>(cl_, bytes, rank_, n_ranks_, way_, device_redops_ != 0, memory);
   out->handle = bucket.get();
   out->send = bucket->send();
   out->recv = bucket->recv();

@@ -6,8 +6,11 @@
 // different chunks overlap: copies in both directions run on queues of their own, and where the
 // device leaves processors free, several threads reduce. There is no lock and no barrier between
 // ranks, only counters. Collectives that only move data publish at once, and the owner of a chunk
-// puts it straight into the result. Of small messages every rank reads all and computes what it
-// needs for itself, and the second wait falls away.
+// puts it straight into the result. Two cards exchange instead: each copies the other's
+// contribution from its slot and adds on the device, so that no processor touches the data, unless
+// the device is busy with something else (NETCL_COLL_OVERLAPPED), whose kernels an addition would
+// wait for; opening the group tries both and keeps what is faster. Of small messages every rank
+// reads all and computes what it needs for itself, and the second wait falls away.
 //
 // Why slots, stages and results can be used again: a rank takes one collective after the other. A
 // rank that publishes in collective k+1 has finished k, so nobody who has seen that of all ranks
@@ -37,6 +40,7 @@
 #include "core/abi/netcl_plugin.hpp"
 #include "plugins/transport/host/bucket.h"
 #include "plugins/transport/host/collective.h"
+#include "plugins/transport/host/device_reducer.h"
 #include "plugins/transport/host/reducers.h"
 #include "plugins/transport/host/shared_state.h"
 
@@ -49,7 +53,14 @@ struct Options {
   // Threads that reduce beside the one that runs the collectives; none: by device and processors.
   std::optional<uint32_t> reducers = {};
   std::optional<bool> stream = {};  // whether results are written past the caches; none: by size
+  // Whether devices reduce what they exchange; none: two cards try. Never with zero copy.
+  std::optional<bool> on_devices = {};
+  std::string kernels = {};  // directory of their files; empty: the plugin's own
 };
+
+// Chunks that are copied ahead of their reduction: enough to keep the device's engine busy, few
+// enough to be still in the last cache when they are reduced.
+constexpr uint64_t kCopiesAhead = 6;
 
 class HostGroup : public plugin::TransportGroup {
  public:
@@ -63,6 +74,8 @@ class HostGroup : public plugin::TransportGroup {
   void abort(std::string_view reason) noexcept override;
 
   Way way() const { return way_; }
+  // Whether devices or processors reduce and why, for the log; "": there was no choice.
+  const std::string& reduction() const { return reduction_; }
   // Chunks that this rank has published since the group was opened. Threads: any.
   uint64_t published() const { return shared_->rank(rank_)->published.load(); }
 
@@ -77,6 +90,20 @@ class HostGroup : public plugin::TransportGroup {
   void release_queues() noexcept;
   // Chooses the way to stage and agrees with the other ranks on chunks and shares.
   void set_up(const plugin::Host& host, const netcl_group_spec& spec, const Options& options);
+  // Decides whether the devices reduce, and says why. Collective.
+  std::string choose_reduction(const plugin::Host& host, const Options& options);
+  struct Trial {
+    uint64_t device_ns, processors_ns;
+    uint32_t equal;
+  };
+  Trial try_reductions(const plugin::Host& host);
+  // Runs a collective on this thread, while there is no other yet.
+  void run_here(const plugin::Host& host, const netcl_coll& c);
+  bool reduces_on_devices(const Collective& collective) const {
+    return collective.dtype == NETCL_F32 && (device_redops_ >> collective.redop & 1) != 0 &&
+           (collective.flags & NETCL_COLL_OVERLAPPED) == 0;
+  }
+  uint64_t exchange_chunk_bytes(uint64_t bytes) const;
   uint32_t all_processors(const plugin::Host& host) const;
   uint32_t default_reducers(uint32_t processors) const;
   void progress_loop();
@@ -100,12 +127,16 @@ class HostGroup : public plugin::TransportGroup {
   bool any_zero_copy_ = false, all_zero_copy_ = false;
   std::optional<bool> stream_;
   uint64_t chunk_bytes_ = 0, spin_ns_ = 0;
+  bool chunk_given_ = false;  // by Options
   // The ranks reduce in proportion to their threads: rank r from shares_[r] to shares_[r + 1] of
   // shares_[n_ranks].
   std::vector<uint64_t> shares_;
   SharedState* shared_ = nullptr;
   std::unique_ptr<SmallArea> small_;
   std::unique_ptr<Reducers> reducers_;
+  std::unique_ptr<DeviceReducer> device_reducer_;  // where devices may reduce
+  std::string reduction_;
+  uint32_t device_redops_ = 0;  // a bit for each reduction that every rank's device does
   std::vector<std::unique_ptr<Bucket>> buckets_;
 
   std::mutex mutex_;  // of this rank's threads; guards what follows up to `stop_`

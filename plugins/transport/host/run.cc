@@ -13,9 +13,6 @@ using plugin::Failure;
 
 namespace {
 
-// Chunks that are copied to the host ahead of their reduction: enough to keep the device's engine
-// busy, few enough to be still in the last cache when they are reduced.
-constexpr uint64_t kCopiesAhead = 6;
 // Bytes of result that a reducing thread takes at a time, and from which on threads are woken.
 constexpr uint64_t kPieceBytes = 64 * 1024, kThreadedBytes = 512 * 1024;
 // Results of more bytes are written past the caches.
@@ -50,8 +47,11 @@ HostGroup::Run::Run(HostGroup& group, const Collective& collective, const plugin
     chunk_elements_ = coll_.count;
     return;
   }
-  flow_ = coll_.reduces() ? Flow::kReduce : Flow::kMove;
-  chunk_elements_ = std::max<uint64_t>(group.chunk_bytes_ / coll_.element_bytes, 1);
+  flow_ = Flow::kMove;
+  if (coll_.reduces()) flow_ = group.reduces_on_devices(coll_) ? Flow::kExchange : Flow::kReduce;
+  const uint64_t chunk_bytes =
+      flow_ == Flow::kExchange ? group.exchange_chunk_bytes(coll_.bytes()) : group.chunk_bytes_;
+  chunk_elements_ = std::max<uint64_t>(chunk_bytes / coll_.element_bytes, 1);
   n_chunks_ = (coll_.count + chunk_elements_ - 1) / chunk_elements_;
   stream_ = group.stream_.value_or(group.all_zero_copy_ && coll_.bytes() >= kStreamBytes);
   threaded_ = flow_ == Flow::kReduce && group.reducers_->size() > 0 &&
@@ -153,7 +153,8 @@ bool HostGroup::Run::copy_in() {
     ++n_started_;
   }
   const bool moves = flow_ == Flow::kMove && device_copies_ && checked_.load();
-  const bool contributes = flow_ == Flow::kReduce && device_copies_ && given_.count > 0;
+  const bool contributes =
+      (flow_ == Flow::kReduce || flow_ == Flow::kExchange) && device_copies_ && given_.count > 0;
   while ((moves || contributes) && n_started_ < n_chunks_ &&
          n_started_ < n_placed_ + kCopiesAhead) {
     const Range part = chunk(n_started_).cut(given_);
@@ -204,13 +205,45 @@ bool HostGroup::Run::can_place() const {
   if (n_placed_ >= n_published_) return false;
   if (!checked_.load(std::memory_order_relaxed)) return all_published(0);
   if (flow_ == Flow::kMove) return !device_copies_;
+  if (flow_ == Flow::kExchange) return can_exchange();
   if (threaded_) {
     return pieces_done_[n_placed_].load(std::memory_order_acquire) == pieces_per_chunk_;
   }
   return all_published(n_placed_);
 }
 
+bool HostGroup::Run::can_exchange() const {
+  return n_exchanged_ < n_published_ && n_exchanged_ < n_placed_ + kCopiesAhead &&
+         all_published(n_exchanged_);
+}
+
+// A rank's own chunk has left its device when it is published, so the result may take its place;
+// the others' slots have been read when the device has reduced them.
+bool HostGroup::Run::exchange() {
+  bool moved = false;
+  for (; can_exchange(); ++n_exchanged_, moved = true) {
+    const Range part = chunk(n_exchanged_).cut(gotten_);
+    if (part.count == 0) {
+      out_.nothing();
+      continue;
+    }
+    DeviceReducer::Part p{coll_.dtype,
+                          coll_.redop,
+                          bucket_->recv(),
+                          offset(part.first),
+                          part.count,
+                          coll_.element_bytes,
+                          {},
+                          weights_.empty() ? nullptr : weights_.data()};
+    for (uint32_t r = 0; r < group_.n_ranks_; ++r) p.peers.push_back(slot(r, part.first));
+    out_.add(group_.device_reducer_->reduce(n_exchanged_, p));
+  }
+  for (; out_.oldest_done(); moved = true) set_placed(n_placed_ + 1);
+  return moved;
+}
+
 bool HostGroup::Run::place() {
+  if (flow_ == Flow::kExchange && checked_.load(std::memory_order_relaxed)) return exchange();
   if (!can_place()) return false;
   if (!checked_.load(std::memory_order_relaxed)) {
     compare_descriptors(shared_, group_.n_ranks_, coll_.sequence);
@@ -298,7 +331,7 @@ bool HostGroup::Run::copy_out() {
   bool moved = false;
   while (can_copy_out()) {
     const Range part = chunk(n_output_).cut(gotten_);
-    if (device_copies_ && part.count > 0) {
+    if (device_copies_ && flow_ != Flow::kExchange && part.count > 0) {
       out_.write(bucket_->recv(), offset(part.first), part.count * coll_.element_bytes,
                  result(part.first));
     }
@@ -361,12 +394,13 @@ void HostGroup::Run::idle() {
   check_peers();
   if (can_place() || can_copy_out()) return;
   const uint64_t now = now_ns(), waited = now - last_progress_ns_;
+  const bool reducing = flow_ == Flow::kExchange && out_.in_flight() > 0;
   if (in_.in_flight() > 0) {
     // Nothing else to do before this copy is there: let the driver wait.
     if (n_placed_ == n_published_ && n_output_ == n_placed_ && (group_.is_cpu_ || n_output_ == 0)) {
       return in_.wait_oldest();
     }
-  } else if (waited > group_.timeout_ns_) {
+  } else if (!reducing && waited > group_.timeout_ns_) {
     report_late();
   }
   if (waited < group_.spin_ns_) return relax();
@@ -374,7 +408,7 @@ void HostGroup::Run::idle() {
     last_asked_ns_ = now;
     group_.ask_host(*host_);
   }
-  shared_.sleep(bell, in_.in_flight() > 0 ? 50'000 : 1'000'000);
+  shared_.sleep(bell, in_.in_flight() > 0 || reducing ? 50'000 : 1'000'000);
 }
 
 void HostGroup::Run::report_late() const {

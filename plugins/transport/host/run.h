@@ -27,9 +27,9 @@ class HostGroup::Run : public Reducers::Work {
   void reduce(uint64_t piece) override;
 
  private:
-  // How the data flows: each rank for itself out of the stages; slots, shares, result; or owners
-  // straight into the result.
-  enum class Flow { kSmall, kReduce, kMove };
+  // How the data flows: each rank for itself out of the stages; slots, shares, result; slots, and
+  // from there to every other rank's device, which reduces; or owners straight into the result.
+  enum class Flow { kSmall, kReduce, kExchange, kMove };
 
   void start();
   void map_buffers();
@@ -43,6 +43,8 @@ class HostGroup::Run : public Reducers::Work {
   bool all_published(uint64_t chunk) const;
   bool all_placed(uint64_t chunk) const;
   bool can_place() const;
+  bool can_exchange() const;
+  bool exchange();
   bool can_copy_out() const;
   void publish(uint64_t chunks);
   void set_placed(uint64_t chunks);
@@ -78,8 +80,9 @@ class HostGroup::Run : public Reducers::Work {
   uint64_t chunk_elements_, n_chunks_, base_, pieces_per_chunk_ = 1;
   Range given_, gotten_;
   std::vector<double> weights_;
-  uint64_t n_started_ = 0, n_published_ = 0, n_placed_ = 0, n_output_ = 0;  // chunks
-  std::vector<std::atomic<uint32_t>> pieces_done_;                          // of each chunk
+  uint64_t n_started_ = 0, n_published_ = 0, n_exchanged_ = 0, n_placed_ = 0,
+           n_output_ = 0;  // chunks; exchanged: given to the device to reduce
+  std::vector<std::atomic<uint32_t>> pieces_done_;  // of each chunk
   uint64_t last_progress_ns_, last_asked_ns_;
   CopyLane in_, out_;
   void* mapped_send_ = nullptr;

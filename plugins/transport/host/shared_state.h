@@ -25,7 +25,7 @@ namespace netcl::host_transport {
 // Compared between ranks before anything is added, all but the weight; so are the counts.
 struct Descriptor {
   uint64_t sequence, bucket_bytes, offset_bytes, count;
-  uint32_t kind, dtype, redop, root;
+  uint32_t kind, dtype, redop, root, flags;
   double weight;
   char name[40];
 };

@@ -112,7 +112,7 @@ Posting P2pGroup::checked(const netcl_coll& c) const {
   if (c.kind == NETCL_BARRIER) return out;
   if (c.kind == 0 || c.kind > NETCL_GATHER)
     refuse("kind " + std::to_string(c.kind) + " is not known");
-  const size_t size = element_bytes(c.dtype);
+  const size_t size = transport::reduced_element_bytes(c.dtype);
   if (size == 0) refuse("dtype " + std::to_string(c.dtype) + " cannot be sent");
   if (reduces(c.kind) && (c.redop < NETCL_SUM || c.redop > NETCL_MEAN)) {
     refuse("reduction " + std::to_string(c.redop) + " is not known");

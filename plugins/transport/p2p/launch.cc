@@ -8,8 +8,6 @@ namespace netcl::p2p_transport {
 
 namespace {
 
-constexpr size_t kLocal = 64;
-
 struct Part {
   uint64_t first, count;  // elements of the bucket
 };
@@ -20,7 +18,9 @@ class Launch {
   Launch(const std::vector<RankDevice*>& devices, const std::vector<Posting*>& postings)
       : devices_(devices),
         postings_(postings),
-        size_(postings[0]->kind == NETCL_BARRIER ? 1 : element_bytes(postings[0]->dtype)) {
+        size_(postings[0]->kind == NETCL_BARRIER
+                  ? 1
+                  : transport::reduced_element_bytes(postings[0]->dtype)) {
     for (const Posting* p : postings) {
       if (p->ready != nullptr) ready_.push_back(p->ready);
     }
@@ -66,31 +66,10 @@ class Launch {
 };
 
 cl_event Launch::reduce(uint32_t rank, const Part& part, cl_mem out) {
-  cl_kernel kernel = devices_[rank]->kernel(first().dtype, first().redop);
-  cl_uint arg = 0;
-  for (const Posting* p : postings_) {
-    check_cl(clSetKernelArg(kernel, arg++, sizeof(cl_mem), &p->bucket->send), "clSetKernelArg");
-  }
-  cl_float8 weights{};
-  double total = 0;
-  for (uint32_t r = 0; r < n_ranks(); ++r) {
-    weights.s[r] = static_cast<float>(postings_[r]->weight);
-    total += postings_[r]->weight;
-  }
-  const auto sum = static_cast<cl_float>(total);
-  const cl_ulong begin = part.first, n = part.count;
-  check_cl(clSetKernelArg(kernel, arg++, sizeof(cl_mem), &out), "clSetKernelArg");
-  check_cl(clSetKernelArg(kernel, arg++, sizeof(begin), &begin), "clSetKernelArg");
-  check_cl(clSetKernelArg(kernel, arg++, sizeof(n), &n), "clSetKernelArg");
-  check_cl(clSetKernelArg(kernel, arg++, sizeof(weights), &weights), "clSetKernelArg");
-  check_cl(clSetKernelArg(kernel, arg++, sizeof(sum), &sum), "clSetKernelArg");
-  const size_t local = kLocal, global = (part.count + kLocal - 1) / kLocal * kLocal;
-  cl_event event = nullptr;
-  check_cl(clEnqueueNDRangeKernel(devices_[rank]->queue(), kernel, 1, nullptr, &global, &local,
-                                  static_cast<cl_uint>(ready_.size()),
-                                  ready_.empty() ? nullptr : ready_.data(), &event),
-           "clEnqueueNDRangeKernel of reduce_ranks");
-  return event;
+  std::vector<transport::ReduceInput> inputs;
+  for (const Posting* p : postings_) inputs.push_back({p->bucket->send, part.first, p->weight});
+  return devices_[rank]->kernels().enqueue(devices_[rank]->queue(), first().dtype, first().redop,
+                                           inputs, out, part.first, part.count, ready_);
 }
 
 void Launch::copy(uint32_t rank, cl_mem from, uint64_t from_element, cl_mem to, const Part& part,

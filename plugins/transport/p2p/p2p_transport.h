@@ -34,9 +34,9 @@ class P2pTransport : public plugin::Transport {
         refuse(r, "have different OpenCL contexts; p2p needs devices of one platform in one");
       }
     }
-    if (spec.n_ranks > kMaxRanks) {
+    if (spec.n_ranks > transport::kMaxReducedRanks) {
       throw plugin::Decline(std::to_string(spec.n_ranks) + " ranks; p2p serves at most " +
-                            std::to_string(kMaxRanks));
+                            std::to_string(transport::kMaxReducedRanks));
     }
   }
   std::unique_ptr<plugin::TransportGroup> open(const plugin::Host& host,

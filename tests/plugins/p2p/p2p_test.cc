@@ -17,21 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory with the plugin's kernels side by side, as they are installed.
-std::string kernel_dir() {
-  const fs::path dir = fs::path(::testing::TempDir()) / "p2p_kernels";
-  fs::create_directories(dir);
-  for (const char* file : {"kernels/generic/storage.cl", "kernels/p2p/reduce_ranks.cl"}) {
-    const fs::path to = dir / fs::path(file).filename();
-    fs::copy_file(file, to, fs::copy_options::overwrite_existing);
-  }
-  return dir.string();
-}
-
 void on_p2p_ranks(uint32_t n_ranks, const std::function<void(Rank&)>& body,
                   uint64_t timeout_ms = 60'000) {
   TestDevice device;
-  const std::string kernels = kernel_dir();
+  const std::string kernels = reduce_kernels_dir();
   on_ranks_of(
       n_ranks,
       [&](std::shared_ptr<Segment> segment, uint32_t r) {

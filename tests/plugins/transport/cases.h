@@ -175,6 +175,7 @@ inline void run_case(Rank& rank, const netcl_bucket& bucket, const Case& c, Expe
   coll.root = c.root(n);
   coll.counts = c.has_parts() && c.seed % 2 != 0 ? parts.data() : nullptr;
   coll.weight = c.weight(rank.rank());
+  if (c.seed % 5 == 0) coll.flags = NETCL_COLL_OVERLAPPED;  // changes no bit
   coll.ready = ready;
   spin(mixed(c.seed * 131 + rank.rank()) % 20'000);  // ranks come in any order
   rank.wait(rank.post(coll));

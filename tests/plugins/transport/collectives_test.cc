@@ -17,7 +17,7 @@ using host_transport::Way;
 constexpr uint64_t kChunk = 4096;  // bytes; small, so that medium counts have many chunks
 
 // How the ranks of a group stage.
-enum class Mode { kZeroCopy, kRegistered, kPlainThreads, kMixed };
+enum class Mode { kZeroCopy, kRegistered, kPlainThreads, kMixed, kOnDevices };
 
 Options options_of(Mode mode, uint32_t rank, uint64_t chunk_bytes) {
   Options o;
@@ -25,6 +25,11 @@ Options options_of(Mode mode, uint32_t rank, uint64_t chunk_bytes) {
   o.way = Way::kZeroCopy;
   o.stream = mode == Mode::kZeroCopy;  // whatever the size
   if (mode == Mode::kRegistered) o.way = Way::kRegistered;
+  if (mode == Mode::kOnDevices) {
+    o.way = rank % 2 == 0 ? Way::kRegistered : Way::kPlain;
+    o.on_devices = true;
+    o.kernels = reduce_kernels_dir();
+  }
   if (mode == Mode::kPlainThreads || (mode == Mode::kMixed && rank % 2 == 0)) {
     o.way = Way::kPlain;
     o.reducers = 2;
@@ -42,7 +47,9 @@ TEST_P(Matrix, EqualsTheRankOrderOracleBitForBit) {
   const uint64_t every = n_ranks == 3 ? 1 : 5;
   on_ranks(
       device, n_ranks, [mode = mode](uint32_t r) { return options_of(mode, r, kChunk); }, 60'000,
-      [&, n = n_ranks](Rank& rank) {
+      [&, n = n_ranks, mode = mode](Rank& rank) {
+        const bool on_devices = mode == Mode::kOnDevices && n > 1;
+        ASSERT_EQ(rank.group().reduction(), on_devices ? "the devices reduce" : "");
         netcl_bucket small = rank.bucket(40 * 1024);
         netcl_bucket large = rank.bucket(100 * 1024);
         uint64_t seed = 0;
@@ -74,6 +81,8 @@ std::string mode_name(Mode mode) {
       return "Registered";
     case Mode::kPlainThreads:
       return "PlainThreads";
+    case Mode::kOnDevices:
+      return "OnDevices";
     default:
       return "Mixed";
   }
@@ -82,7 +91,8 @@ std::string mode_name(Mode mode) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Matrix,
                          ::testing::Combine(::testing::Values(1, 2, 3, 4, 5, 7, 8),
                                             ::testing::Values(Mode::kZeroCopy, Mode::kRegistered,
-                                                              Mode::kPlainThreads, Mode::kMixed)),
+                                                              Mode::kPlainThreads, Mode::kMixed,
+                                                              Mode::kOnDevices)),
                          [](const auto& param) {
                            return std::to_string(std::get<0>(param.param)) + "ranks" +
                                   mode_name(std::get<1>(param.param));
@@ -115,6 +125,7 @@ TEST(Large, AMillionAndThreeElements) {
   // The default chunk, and one that threads share.
   run_large(Mode::kZeroCopy, 3, 0, cases);
   run_large(Mode::kMixed, 2, 1 << 20, cases);
+  run_large(Mode::kOnDevices, 2, 0, cases);
 }
 
 TEST(Large, SixteenMebiElementsAndOne) {
@@ -130,6 +141,29 @@ TEST(SmallMessage, InALargeBucketOfCopyingRanks) {
   }
   run_large(Mode::kRegistered, 4, kChunk, cases);
   run_large(Mode::kMixed, 4, kChunk, cases);
+  run_large(Mode::kOnDevices, 4, kChunk, cases);
+}
+
+// What two cards do when their group opens: both ways must give the same bits, the faster is kept.
+TEST(OpeningAGroup, TriesWhetherTheDevicesReduce) {
+  for (const uint32_t n_ranks : {2u, 3u}) {
+    TestDevice device;
+    device.is_cpu = false;
+    Options options = staged(0, false);
+    options.kernels = reduce_kernels_dir();
+    std::vector<std::string> choices(n_ranks);
+    Expected expected;
+    on_ranks(device, n_ranks, options, 60'000, [&](Rank& rank) {
+      choices[rank.rank()] = rank.group().reduction();
+      const netcl_bucket bucket = rank.bucket(200'000);
+      for (uint64_t seed = 1; seed <= 4; ++seed) {
+        run_case(rank, bucket, {NETCL_ALL_REDUCE, NETCL_F32, NETCL_SUM, 50'000, 0, seed}, expected);
+      }
+    });
+    EXPECT_EQ(choices[0], choices[1]);
+    EXPECT_EQ(choices[0].find("other bits"), std::string::npos) << choices[0];
+    EXPECT_EQ(choices[0].find("8 MiB take") != std::string::npos, n_ranks == 2) << choices[0];
+  }
 }
 
 TEST(AllReduceRepeated, HundredInARowWithoutWaitingBetween) {

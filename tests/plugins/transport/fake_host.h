@@ -42,6 +42,7 @@ class TestDevice {
   cl_platform_id platform = nullptr;
   cl_device_id device = nullptr;
   cl_context context = nullptr;
+  bool is_cpu = true;  // what the host says of it
 };
 
 inline netcl_rc fake_fail(netcl_call* call, netcl_rc code, int64_t, netcl_str text) {
@@ -69,10 +70,10 @@ inline netcl_host make_fake_host() {
   h.abi_minor = NETCL_ABI_MINOR;
   h.log = [](netcl_call*, uint32_t, netcl_str) {};
   h.fail = &fake_fail;
-  h.device_int = [](netcl_call*, netcl_device*, netcl_str name, int64_t* value) -> netcl_rc {
+  h.device_int = [](netcl_call*, netcl_device* device, netcl_str name, int64_t* value) -> netcl_rc {
     const std::string key(name.ptr, name.len);
     if (key != "is_cpu" && key != "unified_memory") return NETCL_E_ARG;
-    *value = 1;
+    *value = key != "is_cpu" || reinterpret_cast<TestDevice*>(device)->is_cpu ? 1 : 0;
     return NETCL_OK;
   };
   h.device_cl = [](netcl_call*, netcl_device* device, void** platform, void** id,

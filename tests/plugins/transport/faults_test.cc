@@ -115,6 +115,13 @@ TEST(Mismatch, KindRootAndPartsAreNamed) {
         return c;
       },
       "scatter \"test\" (number 1, root 0", "scatter \"test\" (number 1, root 1");
+  expect_mismatch(
+      [](Rank& rank, const netcl_bucket& b) {
+        netcl_coll c = Rank::all_reduce(b, 0, 100, NETCL_F32, NETCL_SUM);
+        if (rank.rank() == 2) c.flags = NETCL_COLL_OVERLAPPED;
+        return c;
+      },
+      "rank 0 posts all_reduce", "of 131072, overlapped)");
 }
 
 TEST(Arguments, PartsRootsAndWeightsAreRefused) {
@@ -168,22 +175,27 @@ TEST(Arguments, AreRefusedBeforeAnythingIsPosted) {
 }
 
 TEST(Timeout, NamesTheLateRankAndTheCollective) {
-  TestDevice device;
-  std::atomic<int> done{0};
-  on_ranks(device, 3, host_transport::Options{}, 100, [&](Rank& rank) {
-    const netcl_bucket b = rank.bucket(1 << 20);
-    if (rank.rank() == 1) {
-      while (done.load() < 2) std::this_thread::yield();
-      return;
-    }
-    const Status s = status_of([&] {
-      rank.wait(rank.post(Rank::all_reduce(b, 0, 1000, NETCL_F32, NETCL_SUM, "bucket 3")));
+  host_transport::Options exchange = staged(16 * 1024, false);
+  exchange.on_devices = true;
+  exchange.kernels = reduce_kernels_dir();
+  for (const host_transport::Options& options : {host_transport::Options{}, exchange}) {
+    TestDevice device;
+    std::atomic<int> done{0};
+    on_ranks(device, 3, options, 100, [&](Rank& rank) {
+      const netcl_bucket b = rank.bucket(1 << 20);
+      if (rank.rank() == 1) {
+        while (done.load() < 2) std::this_thread::yield();
+        return;
+      }
+      const Status s = status_of([&] {
+        rank.wait(rank.post(Rank::all_reduce(b, 0, 100'000, NETCL_F32, NETCL_SUM, "bucket 3")));
+      });
+      ++done;
+      EXPECT_EQ(s.code, static_cast<netcl_rc>(NETCL_E_TIMEOUT)) << s.text;
+      EXPECT_TRUE(contains(s.text, "100 ms in all_reduce \"bucket 3\" (number 1) for rank 1;"))
+          << s.text;
     });
-    ++done;
-    EXPECT_EQ(s.code, static_cast<netcl_rc>(NETCL_E_TIMEOUT)) << s.text;
-    EXPECT_TRUE(contains(s.text, "100 ms in all_reduce \"bucket 3\" (number 1) for rank 1;"))
-        << s.text;
-  });
+  }
 }
 
 TEST(Abort, WakesThisRankAndTellsThePeers) {

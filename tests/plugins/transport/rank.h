@@ -2,8 +2,11 @@
 #ifndef NETCL_TESTS_PLUGINS_TRANSPORT_RANK_H_
 #define NETCL_TESTS_PLUGINS_TRANSPORT_RANK_H_
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,6 +32,18 @@ inline host_transport::Options staged(uint64_t chunk_bytes, bool zero_copy) {
   o.chunk_bytes = chunk_bytes;
   o.way = zero_copy ? host_transport::Way::kZeroCopy : host_transport::Way::kRegistered;
   return o;
+}
+
+// A directory with the kernels that reduce side by side, as they are installed.
+inline std::string reduce_kernels_dir() {
+  namespace fs = std::filesystem;
+  const fs::path dir = fs::path(::testing::TempDir()) / "reduce_kernels";
+  fs::create_directories(dir);
+  for (const char* file : {"kernels/generic/storage.cl", "kernels/p2p/reduce_ranks.cl"}) {
+    const fs::path to = dir / fs::path(file).filename();
+    fs::copy_file(file, to, fs::copy_options::overwrite_existing);
+  }
+  return dir.string();
 }
 
 using MakeTransport = std::function<std::unique_ptr<plugin::Transport>(const netcl_host*)>;
