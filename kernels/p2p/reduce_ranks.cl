@@ -75,7 +75,7 @@ static inline VALUE netcl_join_values(const VALUE a, const VALUE b) {
 // x = q RANKS + rest: the sums of q and of the rests fit where the sum of x does not.
 #define TERM(r) \
   { \
-    const long x = (long)LOAD(DTYPE)(x##r, at); \
+    const long x = (long)LOAD(DTYPE)(x##r, from.s##r + i); \
     quotients += x / RANKS; \
     rests += x % RANKS; \
   }
