@@ -521,10 +521,11 @@ void Supervisor::end_of_recovery() {
   recovering_ = false;
   const bool restart = policy_ == FailurePolicy::kRestart;
   log_.recovered(now_seconds(), restart ? "restarted" : "continued");
+  const size_t workers = job_.members.empty() ? group_.size() : job_.members.size();
   say(str_cat(
       "training goes on ",
       resume_step_ < 0 ? std::string("from the start") : str_cat("after step ", resume_step_),
-      " on ", group_.size(), group_.size() == 1 ? " worker" : " workers", ", ",
+      " on ", workers, workers == 1 ? " worker" : " workers", ", ",
       std::round(log_.latest_recovery_ms()), " ms after the failure"));
 }
 
