@@ -67,6 +67,10 @@ FaultPlan::Rule FaultPlan::parse(const std::string& text, uint32_t rank, bool* m
       rule.point = value;
     } else if (key == "slow") {
       rule.slow_microseconds = number(word, value);
+    } else if (key == "hold") {
+      rule.hold_microseconds = number(word, value);
+    } else if (key == "ranks") {
+      rule.ranks = static_cast<uint32_t>(number(word, value));
     } else if (key == "do") {
       check_one_of(kActions, word, value);
       rule.action = value;
@@ -74,7 +78,7 @@ FaultPlan::Rule FaultPlan::parse(const std::string& text, uint32_t rank, bool* m
       rule.every = true;
     } else {
       fail(ErrorCode::kUsage, "NETCL_FAULTS: ", word,
-           ": expected rank=, step=, after=, at=, do=, every or slow=");
+           ": expected rank=, step=, after=, at=, do=, every, slow=, hold= or ranks=");
     }
   }
   return rule;
@@ -86,7 +90,8 @@ FaultPlan::FaultPlan(uint32_t rank, const std::string& text) {
     bool mine = true;
     Rule rule = parse(part, rank, &mine);
     rule.index = index++;
-    if (mine && (rule.slow_microseconds > 0 || !rule.action.empty())) rules_.push_back(rule);
+    const bool slows = rule.slow_microseconds + rule.hold_microseconds > 0;
+    if (mine && (slows || !rule.action.empty())) rules_.push_back(rule);
   }
 }
 
@@ -96,10 +101,11 @@ void FaultPlan::set_action(const std::string& name, std::function<void()> action
 
 void FaultPlan::at(const std::string& point, int64_t step, int64_t rows) {
   for (Rule& rule : rules_) {
-    if (rule.slow_microseconds > 0) {
+    if (rule.slow_microseconds + rule.hold_microseconds > 0) {
       if (point != kSlowPoint || step < rule.step) continue;
+      if (rule.ranks != 0 && rule.ranks != n_ranks_) continue;
       std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(
-          rule.slow_microseconds * static_cast<double>(rows)));
+          rule.slow_microseconds * static_cast<double>(rows) + rule.hold_microseconds));
     } else if (point == rule.point && (rule.step < 0 || step == rule.step) && step > rule.after) {
       act(rule);
     }

@@ -11,6 +11,8 @@
 //   every      each time; without it a rule comes true once in a run, whoever takes the place of
 //              the worker (where the run survives nothing: once in a worker)
 //   slow=N     instead of at and do: sleeps N microseconds a sample, from `step` on
+//   hold=N     the same, N microseconds a step, with samples or without
+//   ranks=N    slow and hold: while the group has N ranks
 // Example: NETCL_FAULTS="rank=1 at=computed step=5 do=kill; rank=0 slow=200"
 // Threads: one.
 #ifndef NETCL_APPS_NETCL_APP_FAULT_PLAN_H_
@@ -48,6 +50,7 @@ class FaultPlan {
   void set_once(std::function<bool(uint32_t index)> once) { once_ = std::move(once); }
   // What do=nospace and do=flip call.
   void set_action(const std::string& name, std::function<void()> action);
+  void set_ranks(uint32_t n_ranks) { n_ranks_ = n_ranks; }
   // Does what the rules say for this point. Errors: kDevice, where a rule wants it.
   void at(const std::string& point, int64_t step = 0, int64_t rows = 0);
 
@@ -57,12 +60,14 @@ class FaultPlan {
     std::string point, action;
     int64_t step = -1;  // -1: any
     int64_t after = -1;
-    double slow_microseconds = 0;  // a sample
+    double slow_microseconds = 0, hold_microseconds = 0;  // a sample, a step
+    uint32_t ranks = 0;                                   // 0: any
     bool every = false, done = false;
   };
   static Rule parse(const std::string& text, uint32_t rank, bool* mine);
   void act(Rule& rule);
 
+  uint32_t n_ranks_ = 1;
   std::vector<Rule> rules_;
   std::function<bool(uint32_t)> once_;
   std::vector<std::pair<std::string, std::function<void()>>> actions_;

@@ -26,6 +26,7 @@ void visit_members(J& job, Visit&& visit) {
   visit("places", job.places);
   visit("generation", job.generation);
   visit("survives", job.survives);
+  visit("regroups", job.regroups);
   visit("snapshot", job.snapshot);
   visit("parent", job.parent);
   visit("share_index", job.share_index);
@@ -33,6 +34,7 @@ void visit_members(J& job, Visit&& visit) {
   visit("share_units", job.shares.units);
   visit("label", job.label);
   visit("labels", job.labels);
+  visit("place_labels", job.place_labels);
   visit("disable_plugins", job.plugins.disable);
   visit("only_plugins", job.plugins.only);
   visit("transport", job.transport);

@@ -18,7 +18,7 @@ namespace netcl::app {
 // Descriptors as a worker sees them.
 struct WorkerFds {
   static constexpr int kStatus = 3, kSegment = 4, kTrain = 5, kTest = 6, kJob = 7;
-  // Only where a run survives failures: the channel over which the next generation's job and
+  // Only where a run may form its group anew: the channel over which the next generation's job and
   // segment come (core/distributed/fd_channel.h), and the snapshots.
   static constexpr int kChannel = 8, kSnapshots = 9;
 };
@@ -42,14 +42,18 @@ struct Job {
   std::vector<uint32_t> places = {0};  // of each rank
   uint32_t generation = 0;             // how often a group was formed before
   bool survives = false;               // a failure of another rank is followed by a next generation
-  int snapshot = -1;                   // slot to go on from; -1: none
-  int64_t parent = 0;                  // pid of the supervisor
+  // The run may form its group anew: after a failure, or where shares are free to go on without a
+  // worker that holds the others up.
+  bool regroups = false;
+  int snapshot = -1;   // slot to go on from; -1: none
+  int64_t parent = 0;  // pid of the supervisor
   DeviceInfo device;
   int share_index = 0;  // which part of the device
   DeviceShares shares;
-  std::string label;                // of the device, "cpu:0#1"
-  std::vector<std::string> labels;  // of all ranks' devices
-  std::vector<DeviceInfo> devices;  // of all ranks
+  std::string label;                      // of the device, "cpu:0#1"
+  std::vector<std::string> labels;        // of all ranks' devices
+  std::vector<std::string> place_labels;  // of all places, also of those that left
+  std::vector<DeviceInfo> devices;        // of all ranks
   PluginOptions plugins;
   std::map<std::string, KernelPin> pins;
   std::string transport;

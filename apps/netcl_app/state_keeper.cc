@@ -26,6 +26,29 @@ SnapshotSizes sizes_of(const StepGraphs& graphs, uint32_t most_ranks) {
   return out;
 }
 
+Json departures_json(const std::vector<Departure>& departures) {
+  Json out = Json::array();
+  for (const Departure& each : departures) {
+    out.push_back({{"name", each.name},
+                   {"state", static_cast<int>(each.state)},
+                   {"solo", each.solo_samples_per_second},
+                   {"with", each.seconds_with},
+                   {"without", each.seconds_without}});
+  }
+  return out;
+}
+
+std::vector<Departure> departures_from(const Json& json) {
+  std::vector<Departure> out;
+  for (const Json& each : json) {
+    out.push_back({each.at("name").get<std::string>(),
+                   static_cast<Departure::State>(each.at("state").get<int>()),
+                   each.at("solo").get<double>(), each.at("with").get<double>(),
+                   each.at("without").get<double>()});
+  }
+  return out;
+}
+
 Json common_json(const KeptState& state, const Job& job) {
   const TrainerProgress& p = state.progress;
   Json out = {{"places", job.places},
@@ -39,6 +62,7 @@ Json common_json(const KeptState& state, const Job& job) {
               {"skipped_in_a_row", p.skipped_in_a_row},
               {"seconds", p.seconds},
               {"shares", p.shares},
+              {"departures", departures_json(p.departures)},
               {"plateau", to_json(p.plateau)}};
   if (std::isfinite(state.best)) out["best"] = state.best;
   return out;
@@ -100,7 +124,12 @@ StateKeeper::StateKeeper(Snapshots& snapshots, const Job& job, Segment& segment,
       rhythm_(segment, job, Due::kSnapshot, kSnapshotShare, kSnapshotSeconds, 1),
       next_slot_(job.snapshot < 0 ? 0 : 1 - static_cast<uint32_t>(job.snapshot)),
       first_(job.snapshot < 0) {
-  snapshots_.reserve(sizes_of(replica.graphs(), job.n_places));
+  if (job.survives || job.snapshot >= 0) reserve();
+}
+
+void StateKeeper::reserve() {
+  if (!reserved_) snapshots_.reserve(sizes_of(replica_.graphs(), job_.n_places));
+  reserved_ = true;
 }
 
 // The places of the ranks that wrote the snapshot. A rank's own values lie under its place.
@@ -126,11 +155,14 @@ KeptState StateKeeper::read() const {
   json.at("seconds").get_to(p.seconds);
   p.plateau = plateau_from_json(json.at("plateau"));
   out.best = json.value("best", -std::numeric_limits<double>::infinity());
+  const std::vector<uint32_t> places = writers();
+  if (places == job_.places)  // else load() merges
+    p.samples_since_merge = snapshots_.own_numbers(slot, job_.place)[0];
+  json.at("shares").get_to(p.shares);
+  p.departures = departures_from(json.at("departures"));
+  if (std::find(places.begin(), places.end(), job_.place) == places.end()) return out;
   const Snapshots::OwnNumbers own = snapshots_.own_numbers(slot, job_.place);
-  if (writers() == job_.places) {  // else load() merges, and the shares are planned anew
-    p.samples_since_merge = own[0];
-    json.at("shares").get_to(p.shares);
-  }
+  out.wrote = true;
   p.account.samples = static_cast<int64_t>(own[1]);
   p.account.seconds = own[2];
   p.account.busy_seconds = own[3];
@@ -181,6 +213,7 @@ std::vector<float> StateKeeper::merged_statistics(uint32_t slot,
 }
 
 bool StateKeeper::due(int64_t step) {
+  if (!job_.survives) return false;  // only when the group is formed anew
   const bool due = first_ || rhythm_.due(step);
   if (due) begun_ = now_seconds();
   first_ = false;
@@ -189,6 +222,7 @@ bool StateKeeper::due(int64_t step) {
 
 void StateKeeper::take(const KeptState& state, const std::function<void()>& half) {
   const uint32_t slot = next_slot_;
+  reserve();
   snapshots_.begin(slot, job_.rank);
   const size_t states = replica_.graphs().plan.states.size();
   if (job_.rank == 0 || replica_.shares_update()) {  // then each rank has its share of the states

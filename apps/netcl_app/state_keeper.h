@@ -25,7 +25,8 @@ Plateau plateau_from_json(const Json& json);
 // What a snapshot holds beside the replica's arenas.
 struct KeptState {
   TrainerProgress progress;
-  double best = 0;  // the score of the best checkpoint
+  double best = 0;     // the score of the best checkpoint
+  bool wrote = false;  // read: this worker was in the group; else the account is not its own
 };
 
 // The steps after which all ranks do something that rank 0 finds due.
@@ -50,7 +51,8 @@ class Rhythm {
 
 class StateKeeper {
  public:
-  // Errors: kTraining if memory for the snapshots is short.
+  // Memory for the snapshots is taken here where they are due from time to time, else by the first
+  // one. Errors: kTraining if it is short.
   StateKeeper(Snapshots& snapshots, const Job& job, Segment& segment, Replica& replica);
 
   // What lies in the slot of job.snapshot, and the same into the replica.
@@ -63,6 +65,7 @@ class StateKeeper {
   void take(const KeptState& state, const std::function<void()>& half);
 
  private:
+  void reserve();
   std::vector<uint32_t> writers() const;
   std::vector<float> merged_statistics(uint32_t slot, const std::vector<uint32_t>& places) const;
 
@@ -71,6 +74,7 @@ class StateKeeper {
   Replica& replica_;
   Rhythm rhythm_;
   uint32_t next_slot_;
+  bool reserved_ = false;
   bool first_;  // the state at the first step is not kept yet
   double begun_ = 0;
 };

@@ -63,7 +63,9 @@ Supervisor::Supervisor(std::vector<WorkerPlace> places, Job job, const Dataset& 
   outcome_.done.resize(places_.size());
   outcome_.ready.resize(places_.size());
   for (uint32_t place = 0; place < places_.size(); ++place) group_.push_back(place);
-  if (policy_ != FailurePolicy::kStop) {
+  job_.survives = policy_ != FailurePolicy::kStop;
+  job_.regroups = places_.size() > 1 && (job_.regroups || job_.survives);
+  if (job_.survives || job_.regroups) {
     snapshots_fd_ = Snapshots::create();
     snapshots_.emplace(snapshots_fd_.get());
   }
@@ -103,7 +105,8 @@ Job Supervisor::job_for(uint32_t place) const {
     job.labels.push_back(places_[each].label());
     job.devices.push_back(places_[each].device);
   }
-  job.survives = snapshots_.has_value();
+  job.regroups = snapshots_.has_value();
+  for (const WorkerPlace& each : places_) job.place_labels.push_back(each.label());
   job.parent = ::getpid();
   job.device = places_[place].device;
   job.share_index = places_[place].share_index;
@@ -131,8 +134,7 @@ std::string Supervisor::shard_of_group() const {
 void Supervisor::begin_generation() {
   segment_ = Segment::create(static_cast<uint32_t>(group_.size()));
   if (stop_deadline_ != 0) segment_->request_stop();
-  std::fill(outcome_.done.begin(), outcome_.done.end(), Json());
-  std::fill(outcome_.ready.begin(), outcome_.ready.end(), Json());
+  for (const uint32_t place : group_) outcome_.done[place] = outcome_.ready[place] = Json();
   SharedMemory memory = memory_;
   memory.snapshots = snapshots_fd_.get();
   last_failure_.reset();
@@ -172,9 +174,7 @@ void Supervisor::fail_run(ErrorCode code, const std::string& text) {
     if (on_failure_) on_failure_(*outcome_.error);
   }
   segment_->abort(outcome_.error->message());
-  for (const auto& worker : workers_) {
-    if (worker != nullptr && worker->state == Worker::State::kParked) worker->release();
-  }
+  release_parked();
   if (kill_deadline_ == 0) kill_deadline_ = now_seconds() + kSurvivorSeconds;
 }
 
@@ -215,9 +215,9 @@ void Supervisor::handle_problem(uint32_t place, const Json& message) {
     }
   } else {
     worker.said_error = true;
-    if (code == ErrorCode::kDevice && (first || snapshots_)) return lose(place, code, what);
+    if (code == ErrorCode::kDevice && (first || job_.survives)) return lose(place, code, what);
     // A rank that failed because of another one has nothing to add.
-    if (first || snapshots_) return fail_run(code, who(place) + what);
+    if (first || job_.survives) return fail_run(code, who(place) + what);
   }
   if (second_hand_.empty()) second_hand_ = who(place) + what;
 }
@@ -228,6 +228,8 @@ void Supervisor::handle_message(uint32_t place, const Json& message) {
   if (type == "error" || type == "failed") return handle_problem(place, message);
   if (type == "parked") {
     worker.state = Worker::State::kParked;
+    worker.next_group = message.at("next").get<std::vector<uint32_t>>();
+    if (!worker.next_group.empty()) outcome_.done[place] = message.at("account");
     if (outcome_.error) worker.release();
     return;
   }
@@ -285,8 +287,8 @@ void Supervisor::handle_exit(uint32_t place) {
   if (!status || worker.state == Worker::State::kEnded) return;
   read_messages(place);
   if (worker.state == Worker::State::kEnded) return;
-  const bool expected = worker.said_error || worker.released ||
-                        (!snapshots_ && status->success() && outcome_.done[place].is_object());
+  const bool expected = worker.said_error || worker.released || !in_group(place) ||
+                        (!job_.survives && status->success() && worker.done);
   worker.state = Worker::State::kEnded;
   if (expected) return;
   const bool killed = status->by_signal && status->value == SIGKILL;
@@ -430,6 +432,9 @@ bool Supervisor::all_waiting() const {
 void Supervisor::go_on() {
   if (!snapshots_ || outcome_.error) return;
   const bool waiting = all_waiting();
+  if (waiting && !recovering_ && all_regroup()) return regroup();
+  if (waiting && !job_.survives) return release_parked();
+  if (!job_.survives) return;
   if (recovering_ && last_failure_) {
     if (waiting) next_generation();
     return;
@@ -440,7 +445,33 @@ void Supervisor::go_on() {
   const bool done = std::all_of(group_.begin(), group_.end(),
                                 [this](uint32_t place) { return workers_[place]->done; });
   if (!done) return complete_outcome();
-  for (const uint32_t place : group_) workers_[place]->release();
+  release_parked();
+}
+
+void Supervisor::release_parked() {
+  for (const auto& worker : workers_) {
+    if (worker != nullptr && worker->state == Worker::State::kParked) worker->release();
+  }
+}
+
+bool Supervisor::all_regroup() const {
+  return std::all_of(group_.begin(), group_.end(), [this](uint32_t place) {
+    return workers_[place]->state == Worker::State::kParked && !workers_[place]->next_group.empty();
+  });
+}
+
+// Workers that leave stay parked, and may come back. All want the same.
+void Supervisor::regroup() {
+  group_ = std::vector<uint32_t>(workers_[group_[0]]->next_group);
+  for (const uint32_t place : group_) {
+    if (workers_[place] != nullptr && workers_[place]->state == Worker::State::kEnded)
+      workers_[place].reset();
+  }
+  form_group();
+}
+
+bool Supervisor::in_group(uint32_t place) const {
+  return std::find(group_.begin(), group_.end(), place) != group_.end();
 }
 
 void Supervisor::next_generation() {
@@ -460,6 +491,12 @@ void Supervisor::next_generation() {
     }
     if (workers_[place] != nullptr || policy_ == FailurePolicy::kRestart) left.push_back(place);
   }
+  if (left.empty()) {  // those that the group had left out
+    for (uint32_t place = 0; place < places_.size(); ++place) {
+      if (workers_[place] != nullptr && workers_[place]->state == Worker::State::kParked)
+        left.push_back(place);
+    }
+  }
   if (left.empty()) {
     const std::string text = cause.message() + "; no worker is left to continue with";
     recovering_ = false;
@@ -468,6 +505,11 @@ void Supervisor::next_generation() {
     return;
   }
   group_ = std::move(left);
+  form_group();
+}
+
+void Supervisor::form_group() {
+  const auto found = snapshots_->newest();
   ++job_.generation;
   job_.snapshot = found ? static_cast<int>(found->slot) : -1;
   resume_step_ = found ? found->step : -1;

@@ -5,7 +5,8 @@
 // it, or, with --on-failure, begins a recovery: the segment is aborted, the survivors leave their
 // waits, tear the group down and park, and once all have, the next generation begins: a fresh
 // segment (nothing of the old group can reach it), ranks numbered anew, the state of the newest
-// snapshot. Every other error ends the run.
+// snapshot. Every other error ends the run. In the same way, without a failure, a group goes on
+// without a worker that holds the others up, and takes it back (core/distributed/group_choice.h).
 #ifndef NETCL_APPS_NETCL_APP_SUPERVISOR_H_
 #define NETCL_APPS_NETCL_APP_SUPERVISOR_H_
 
@@ -85,6 +86,11 @@ class Supervisor {
   void lose(uint32_t place, ErrorCode code, const std::string& what);
   // What follows once all survivors wait.
   void go_on();
+  bool in_group(uint32_t place) const;
+  bool all_regroup() const;  // parked, to go on with another group
+  void regroup();
+  void form_group();
+  void release_parked();
   void next_generation();
   void end_of_recovery();
   void fail_run(ErrorCode code, const std::string& text);

@@ -275,6 +275,7 @@ Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
   job.transport = setup.transport;
   job.shard = options.shard;
   job.update = setup.update;
+  job.regroups = options.shard == "auto" && setup.config.micro_shards == 0;
   job.bucket_bytes = options.bucket_bytes;
   job.checkpoints = fs::absolute(dir.checkpoints()).string();
   job.resume = resume;

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/distributed/device_limits.h"
 #include "core/nn/update_graph.h"
 
 namespace netcl::app {
@@ -41,7 +42,7 @@ std::string choose_update(const std::string& wanted, const std::vector<DeviceInf
 
 std::optional<FloatRange> update_share(const Job& job, const StepGraphs& graphs) {
   if (job.update != "sharded" || job.n_ranks == 1 || job.mode != "train") return std::nullopt;
-  return block_shares(graphs.parameters.num_floats(), job.n_ranks)[job.rank];
+  return block_shares(graphs.parameters.num_floats(), first_weights(job.devices))[job.rank];
 }
 
 BucketSizes bucket_sizes(const Job& job) {

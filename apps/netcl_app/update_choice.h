@@ -22,7 +22,8 @@ namespace netcl::app {
 std::string choose_update(const std::string& wanted, const std::vector<DeviceInfo>& devices,
                           const TrainConfig& config);
 
-// A rank's share of a sharded update, and the sizes of its buckets.
+// A rank's share of a sharded update, by the kind of its device (as the rows to begin with, see
+// core/distributed/device_limits.h), and the sizes of its buckets.
 std::optional<FloatRange> update_share(const Job& job, const StepGraphs& graphs);
 BucketSizes bucket_sizes(const Job& job);
 

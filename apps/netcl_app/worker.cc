@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -23,6 +22,7 @@
 #include "apps/netcl_app/trace_file.h"
 #include "apps/netcl_app/update_choice.h"
 #include "apps/netcl_app/worker_status.h"
+#include "core/base/clock.h"
 #include "core/base/environment.h"
 #include "core/distributed/collective_trace.h"
 #include "core/distributed/device_limits.h"
@@ -40,21 +40,8 @@ namespace netcl::app {
 namespace {
 
 constexpr double kStepMessageSeconds = 0.1;
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 constexpr double kCheckShare = 0.01;  // of the time, for the comparison of parameters
 constexpr int64_t kCheckSteps = 100;  // between two, at least
-
-// Kernels cut some sums (a convolution's weight gradient) by the number of compute units, of which
-// a driver tells a worker its part only. Reproducible sums are cut as on the whole device.
-FoundDevice device_of(const Job& job, const TrainConfig& config) {
-  FoundDevice out = find_device(job.device);
-  if (config.micro_shards > 0) out.info.compute_units = job.device.compute_units;
-  return out;
-}
 
 // What a worker holds, in the order in which it must go: everything on the device before the
 // device.
@@ -67,7 +54,8 @@ class Worker {
         train_(Dataset::attach(WorkerFds::kTrain)),
         trace_(job_.trace_steps > 0 ? std::make_optional<Trace>(job_.trace_after, job_.trace_steps)
                                     : std::nullopt),
-        device_(device_of(job_, config_), environment::cache_dir(), logger()),
+        device_(device_of(job_.device, config_.micro_shards > 0), environment::cache_dir(),
+                logger()),
         queue_(Queue::create(device_, trace_ ? &*trace_ : nullptr)),
         plugins_(job_.plugins, {device_.info()}, logger()),
         kernels_(plugins_, job_.pins),
@@ -77,7 +65,7 @@ class Worker {
             build_step_graphs(step_spec_of(config_, optimizer_, DataShape::of(train_)), layers_)) {
     device_.programs().set_progress([this] { segment_->tick(job_.rank); });
     if (job_.has_test) test_.emplace(Dataset::attach(WorkerFds::kTest));
-    if (job_.survives) {
+    if (job_.regroups) {
       snapshots_.emplace(WorkerFds::kSnapshots);
       channel_.emplace(UniqueFd(WorkerFds::kChannel));
       faults_.set_once([this](uint32_t index) { return snapshots_->mark_once(index); });
@@ -96,7 +84,7 @@ class Worker {
       }
       // Said before anything is torn down, which the peers would notice.
       if (problem) say_problem("failed", segment_.get(), job_, *problem);
-      if (!job_.survives) return 0;
+      if (!job_.survives && next_places_.empty()) return 0;
       bool more = false;
       const std::optional<Problem> stuck = problem_of([&] {
         tear_down();
@@ -116,6 +104,7 @@ class Worker {
     segment_->set_phase(job_.rank, Phases::kSetUp);
     if (!is_set_up_) point(FaultPoints::kSetUp);
     is_set_up_ = true;
+    faults_.set_ranks(job_.n_ranks);
     point(FaultPoints::kGroup);
     read_start();
     find_limits();
@@ -138,6 +127,7 @@ class Worker {
     ready();
     say_scaled_rate();
     const StopReason reason = trainer_->run();
+    if (reason == StopReason::kRegroup) return regroup();
     point(FaultPoints::kEnd);
     if (group_) group().communicator->barrier("the end of training");
     finish_trace();
@@ -159,9 +149,24 @@ class Worker {
     step_seconds_.clear();
   }
 
+  // The state that the next group goes on from, and whose that is.
+  void regroup() {
+    const TrainerProgress progress = trainer_->progress();
+    if (!losses_.empty()) send_losses({{"type", "losses"}});
+    keeper_->take({progress, best_}, nullptr);
+    for (uint32_t place = 0; place < job_.n_places; ++place) {
+      if (progress.shares.count(job_.place_labels[place]) > 0) next_places_.push_back(place);
+    }
+    account_ = trainer_->account();
+    account_.share = 0;  // of a group that it is not in
+  }
+
   // Waits, parked, for the supervisor's word. False: the run is over.
   bool next_generation() {
-    send_status({{"type", "parked"}});
+    send_status({{"type", "parked"},
+                 {"next", next_places_},
+                 {"account", account_message(account_, "regrouped")}});
+    next_places_.clear();
     point(FaultPoints::kParked);
     FdChannel::Message message = channel_->receive();
     if (message.fds.size() != 2) return false;
@@ -203,7 +208,15 @@ class Worker {
     ShardPlan plan(job_.shard, job_.n_ranks);
     if (!plan.is_auto() || job_.n_ranks == 1 || micro_shards() > 0) return plan;
     plan.set_weights(first_weights(job_.devices));
-    if (progress_ && progress_->shares.size() == job_.n_ranks) plan.set_weights(progress_->shares);
+    if (progress_) {
+      std::vector<double> weights;
+      for (const std::string& label : job_.labels) {
+        const auto found = progress_->shares.find(label);
+        if (found != progress_->shares.end()) weights.push_back(found->second);
+      }
+      if (weights.size() == job_.n_ranks && *std::max_element(weights.begin(), weights.end()) > 0)
+        plan.set_weights(weights);
+    }
     if (start_ && start_->state.contains("shard_weights") &&
         start_->state.value("shard_devices", Json()) == group_devices()) {
       plan.set_weights(start_->state.at("shard_weights").get<std::vector<double>>());
@@ -269,6 +282,7 @@ class Worker {
     if (job_.snapshot < 0) return;
     const KeptState kept = keeper_->read();
     progress_ = kept.progress;
+    if (!kept.wrote) progress_->account = account_;
     best_ = kept.best;
   }
 
@@ -306,6 +320,7 @@ class Worker {
     out.progress = progress_;
     out.rank_names = job_.labels;
     out.rank_limits = limits_;
+    out.may_regroup = job_.regroups && ShardPlan(job_.shard, job_.n_ranks).is_auto();
     return out;
   }
 
@@ -413,7 +428,9 @@ class Worker {
         report.test && judged.has_accuracy() && !by_loss ? judged.accuracy() : -judged.loss();
     const bool is_best = report.complete && score > best_;
     if (is_best) best_ = score;
-    if (saved_step() >= report.step) return;
+    // A failure makes a group go back: what was saved after that stays until there is more.
+    if (saved_step_ < 0 && job_.generation > 0) saved_step_ = saved_step(job_.checkpoints);
+    if (saved_step_ >= report.step) return;
     Json state = {{"config", job_.config},
                   {"step", report.step},
                   {"epoch", report.epoch + (report.complete ? 1 : 0)},
@@ -435,15 +452,6 @@ class Worker {
     write_checkpoint(directory / "last", checkpoint);
     if (is_best) write_checkpoint(directory / "best", checkpoint);
     saved_step_ = report.step;
-  }
-
-  // The last step that this run has saved. A failure makes a group go back before it: what was
-  // saved stays until there is more.
-  int64_t saved_step() {
-    const auto last = std::filesystem::path(job_.checkpoints) / "last.safetensors";
-    if (saved_step_ < 0 && job_.generation > 0 && std::filesystem::exists(last))
-      saved_step_ = read_checkpoint(last).state.at("step").get<int64_t>();
-    return saved_step_;
   }
 
   void say_scaled_rate() const {
@@ -491,27 +499,30 @@ class Worker {
                 {"workers", Json::array()}};
     for (size_t r = 0; r < account.ranks.size(); ++r) {
       const ShardAccount::Rank& rank = account.ranks[r];
-      if (rank.left_out) out["left_out"].push_back(job_.labels[r]);
+      if (rank.left_out) out["left_out"].push_back(rank.name);
       out["workers"].push_back({{"rank", r},
-                                {"device", job_.labels[r]},
+                                {"device", rank.name},
                                 {"solo_samples_per_second", rank.solo_samples_per_second},
                                 {"percent_without", 100 * rank.change_without}});
     }
     return out;
   }
 
+  static Json account_message(const RankAccount& account, const char* stopped) {
+    return {{"type", "done"},
+            {"stopped", stopped},
+            {"samples", account.samples},
+            {"share", account.share},
+            {"seconds", account.seconds},
+            {"busy_seconds", account.busy_seconds}};
+  }
+
   void done(StopReason reason) {
-    const RankAccount account = trainer_->account();
-    Json message = {{"type", "done"},
-                    {"stopped", reason == StopReason::kFinished   ? "finished"
-                                : reason == StopReason::kMaxSteps ? "max_steps"
-                                                                  : "interrupted"},
-                    {"samples", account.samples},
-                    {"share", account.share},
-                    {"seconds", account.seconds},
-                    {"busy_seconds", account.busy_seconds},
-                    {"steps", trainer_->steps_done()}};
-    if (job_.rank == 0 && job_.n_ranks > 1)
+    Json message =
+        account_message(trainer_->account(), reason == StopReason::kFinished   ? "finished"
+                                             : reason == StopReason::kMaxSteps ? "max_steps"
+                                                                               : "interrupted");
+    if (job_.rank == 0 && job_.n_places > 1)
       message["account"] = account_json(trainer_->shard_account());
     send_status(message);
   }
@@ -550,13 +561,15 @@ class Worker {
   std::vector<double> losses_, step_seconds_;  // up to last_step_, not sent yet
   int64_t last_step_ = 0, step_begun_ = 0;
   bool is_set_up_ = false;
-  std::vector<RankLimits> limits_;  // of all ranks, where the shares are free
+  std::vector<uint32_t> next_places_;  // of the group that the ranks want to go on with, or empty
+  RankAccount account_;                // of this worker, when the group was formed anew
+  std::vector<RankLimits> limits_;     // of all ranks, where the shares are free
 };
 
 void start_faults(const Job& job) {
   FaultPlan faults(job.place, environment::faults());
   std::optional<Snapshots> snapshots;
-  if (job.survives) {
+  if (job.regroups) {
     snapshots.emplace(WorkerFds::kSnapshots);
     faults.set_once([&](uint32_t index) { return snapshots->mark_once(index); });
   }

@@ -55,6 +55,7 @@ bool WorkerProcess::next(const Job& job, const Segment& segment) {
   rank = job.rank;
   state = State::kRunning;
   done = false;
+  next_group.clear();
   return channel_ && channel_->send("next", {segment.fd(), text.get()});
 }
 

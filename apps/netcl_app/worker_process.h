@@ -25,7 +25,7 @@ namespace netcl::app {
 struct SharedMemory {
   const Dataset& train;
   const Dataset* test = nullptr;
-  int snapshots = -1;  // descriptor; -1: the run survives no failure
+  int snapshots = -1;  // descriptor; -1: the run keeps its group
 };
 
 class WorkerProcess {
@@ -54,6 +54,8 @@ class WorkerProcess {
   bool done = false;        // of the present generation
   bool said_error = false;  // which explains its end
   bool released = false;
+  std::vector<uint32_t> next_group;  // parked: the places that it wants to go on with, or empty
+  Json account;                      // parked to go on: what it has done
 
  private:
   struct Started;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <sstream>
 
 namespace netcl {
 
@@ -79,6 +81,13 @@ bool glob_match(std::string_view pattern, std::string_view text) {
   }
   while (p < pattern.size() && pattern[p] == '*') ++p;
   return p == pattern.size();
+}
+
+std::string milliseconds(double seconds) {
+  const double value = seconds * 1e3, digits = value < 10 ? 100 : 10;
+  std::ostringstream out;
+  out << std::round(value * digits) / digits << " ms";
+  return out.str();
 }
 
 std::string to_lower(std::string_view text) {

@@ -26,6 +26,9 @@ std::vector<std::string> split(std::string_view text, char separator);
 // True if `text` matches `pattern`, in which '*' stands for any run and '?' for one character.
 bool glob_match(std::string_view pattern, std::string_view text);
 
+// "12.3 ms": a duration, with two digits after the point below 10 ms and one above.
+std::string milliseconds(double seconds);
+
 // Lower-case ASCII copy.
 std::string to_lower(std::string_view text);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/data/batches.h"
 
 namespace netcl {
 
@@ -55,15 +56,13 @@ std::vector<GradientBucket> gradient_buckets(const ArenaLayout& gradients,
   return out;
 }
 
-std::vector<FloatRange> block_shares(int64_t floats, uint32_t n_ranks) {
+std::vector<FloatRange> block_shares(int64_t floats, const std::vector<double>& weights) {
   constexpr int64_t kBlock = ArenaLayout::kAlignFloats;
-  const int64_t blocks = floats / kBlock, ranks = n_ranks;
   std::vector<FloatRange> out;
   int64_t first = 0;
-  for (int64_t r = 0; r < ranks; ++r) {
-    const int64_t count = blocks / ranks + (r < blocks % ranks ? 1 : 0);
-    out.push_back({first * kBlock, count * kBlock});
-    first += count;
+  for (const int64_t blocks : shard_counts(floats / kBlock, weights)) {
+    out.push_back({first * kBlock, blocks * kBlock});
+    first += blocks;
   }
   return out;
 }

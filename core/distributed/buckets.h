@@ -33,8 +33,9 @@ struct GradientBucket {
 std::vector<GradientBucket> gradient_buckets(const ArenaLayout& gradients,
                                              const BucketSizes& sizes);
 
-// Parts of [0, floats) for each rank: whole blocks, as equal as can be.
-std::vector<FloatRange> block_shares(int64_t floats, uint32_t n_ranks);
+// Parts of [0, floats) for each rank in proportion to its weight: whole blocks, some perhaps none.
+// Errors: kUsage for weights that are none (data/batches.h).
+std::vector<FloatRange> block_shares(int64_t floats, const std::vector<double>& weights);
 
 // How much of `range` lies in each share; `offset`: where the shares' arena begins in the range's.
 std::vector<uint64_t> counts_within(const FloatRange& range, int64_t offset,

@@ -28,8 +28,11 @@ Exchange::Exchange(Replica& replica, Group group, const ExchangeOptions& options
   if (group_.communicator == nullptr) return;
   const StepGraphs& graphs = replica_.graphs();
   buckets_ = gradient_buckets(graphs.gradients, sizes_for(replica_, options.buckets));
-  if (replica_.shares_update())
-    shares_ = block_shares(graphs.parameters.num_floats(), group_.n_ranks);
+  if (replica_.shares_update()) {
+    const FloatRange mine = replica_.state_range();
+    shares_.resize(group_.n_ranks);
+    group_.bootstrap->exchange(&mine, sizeof(mine), shares_.data());
+  }
   overlaps_ = buckets_.size() > 1;
   if (!overlaps_) return;
   std::vector<std::vector<std::string>> marks;

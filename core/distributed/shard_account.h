@@ -2,14 +2,16 @@
 #ifndef NETCL_CORE_DISTRIBUTED_SHARD_ACCOUNT_H_
 #define NETCL_CORE_DISTRIBUTED_SHARD_ACCOUNT_H_
 
+#include <string>
 #include <vector>
 
 namespace netcl {
 
 struct ShardAccount {
   struct Rank {
+    std::string name;
     double solo_samples_per_second = 0;  // of whole batches alone, by its fit; 0: not measured
-    bool left_out = false;               // it has no rows because a step is shorter without it
+    bool left_out = false;      // it has no rows, or left, because a step is shorter without it
     double change_without = 0;  // of the speed of all, if it had no rows: -0.3 is 30 % slower
   };
   std::vector<Rank> ranks;

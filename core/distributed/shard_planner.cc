@@ -19,6 +19,8 @@ constexpr int64_t kFirstSteps = 2, kSettlingSteps = 3, kSpeedSteps = 3, kTrialSt
 constexpr double kLeastSeconds = 0.015;
 constexpr int64_t kMostSteps = 25;
 constexpr int64_t kRefitSteps = 10;
+// Of a rank that is alone and waits for nobody: so many steps are enqueued faster than they run.
+constexpr int64_t kInFlightSteps = 16;
 constexpr int64_t kSettlings = 2;  // at most, after a first plan
 // Two changes of speed within so many steps: the next must last longer to count.
 constexpr int64_t kCalmSteps = 100, kMostPatience = 8;
@@ -31,11 +33,6 @@ std::vector<double> copy_of(const std::deque<double>& values) {
 void push(std::deque<double>& values, double value, size_t most) {
   values.push_back(value);
   while (values.size() > most) values.pop_front();
-}
-
-std::string ms(double seconds) {
-  const double value = seconds * 1e3;
-  return str_cat(value < 10 ? std::round(value * 100) / 100 : std::round(value * 10) / 10, " ms");
 }
 
 }  // namespace
@@ -55,6 +52,7 @@ ShardPlanner::ShardPlanner(ShardPlannerOptions options, ShardPlan& plan)
       ratios_(n_) {
   NETCL_CHECK(options_.names.size() == n_ && options_.limits.size() == n_, ErrorCode::kInternal,
               "a planner of ", n_, " ranks needs a name and limits for each");
+  if (n_ == 1) skip_ = kInFlightSteps;
   if (!adapts_) return;
   const std::vector<int64_t> given = rows_;
   // Only what has rows is measured.
@@ -130,7 +128,8 @@ void ShardPlanner::take(const std::vector<StepTime>& times) {
   ++calm_;
   if (times[0].step_seconds <= 0) return;
   push(step_seconds_, times[0].step_seconds, kKeptSteps);
-  push(exposed_, std::max(0.0, times[0].step_seconds - longest), kKeptSteps);
+  const double rest = n_ == 1 ? 0 : times[0].step_seconds - longest;  // alone, nothing is added up
+  push(exposed_, std::max(0.0, rest), kKeptSteps);
 }
 
 std::optional<ShardPlanner::Change> ShardPlanner::observe(const std::vector<StepTime>& times) {
@@ -307,8 +306,9 @@ std::optional<ShardPlanner::Change> ShardPlanner::end_trial() {
   }
   const char* verb = names.size() > 1 ? (better ? " are left out" : " stay")
                                       : (better ? " is left out" : " stays");
-  const std::string text = str_cat(join(names, ", "), verb, ": with it a step takes ",
-                                   ms(trial_.seconds), ", without ", ms(seconds));
+  const std::string text =
+      str_cat(join(names, ", "), verb, ": with it a step takes ", milliseconds(trial_.seconds),
+              ", without ", milliseconds(seconds));
   Change out;
   if (better) {
     begin(settled_++ < kSettlings ? Stage::kSettling : Stage::kSteady);
@@ -316,6 +316,21 @@ std::optional<ShardPlanner::Change> ShardPlanner::end_trial() {
     out = change_to(trial_.rows, Stage::kSteady);
   }
   out.note = text;
+  return out;
+}
+
+GroupMeasure ShardPlanner::measure() const {
+  GroupMeasure out;
+  const bool steady = n_ == 1 || (stage_ == Stage::kSteady && all_tried_);
+  out.settled = steady && count_ >= enough(kTrialSteps) && count_ % kTrialSteps == 0;
+  if (!out.settled) return out;
+  out.step_seconds = lower_median(copy_of(step_seconds_));
+  out.exposed_seconds = lower_median(copy_of(exposed_));
+  out.batch_size = options_.batch_size;
+  out.pass_size = pass_size_;
+  out.names = options_.names;
+  out.costs = costs();
+  out.rows = rows_;
   return out;
 }
 
@@ -333,8 +348,10 @@ ShardAccount ShardPlanner::account() const {
   const double with = finish_seconds(fitted.costs(), rows_) + exposed;
   for (size_t i = 0; i < n_; ++i) {
     ShardAccount::Rank rank;
+    rank.name = options_.names[i];
     const double alone = fitted.fits_[i].line().at(batch);
     if (alone > 0) rank.solo_samples_per_second = batch / alone;
+    if (n_ == 1) rank.solo_samples_per_second = out.all_samples_per_second;
     rank.left_out = left_out_[i];
     std::vector<bool> without(n_, false);
     without[i] = true;

@@ -21,6 +21,7 @@
 
 #include "core/distributed/cost_fit.h"
 #include "core/distributed/finish_time.h"
+#include "core/distributed/group_choice.h"
 #include "core/distributed/shard_account.h"
 #include "core/distributed/shard_plan.h"
 #include "core/distributed/step_times.h"
@@ -50,7 +51,10 @@ class ShardPlanner {
   // s + 1 is done. A change must be followed, from step s + 2 on.
   std::optional<Change> observe(const std::vector<StepTime>& times);
 
+  // For the choice of the group. A rank that is alone is measured, too.
+  GroupMeasure measure() const;
   ShardAccount account() const;
+  const std::string& name(size_t rank) const { return options_.names[rank]; }
   // Rows of each rank in a full pass, as planned.
   const std::vector<int64_t>& rows() const { return rows_; }
 

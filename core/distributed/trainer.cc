@@ -61,7 +61,8 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
       carried_(options_.epoch_so_far),
       plateau_(options_.plateau),
       step_(options_.first_step),
-      planner_(planner_options(options_, batch_sizes()[0], group.n_ranks), plan_) {
+      planner_(planner_options(options_, batch_sizes()[0], group.n_ranks), plan_),
+      group_choice_(options_.progress ? options_.progress->departures : std::vector<Departure>()) {
   if (group_.bootstrap != nullptr) times_.emplace(*group_.bootstrap);
   const Device& device = replica_.queue().device();
   const size_t row_bytes = train_.input_bytes() + train_.label_bytes();
@@ -101,7 +102,10 @@ TrainerProgress Trainer::progress() {
   out.skipped_in_a_row = skipped_in_a_row_;
   out.seconds = now_seconds() - epoch_begin_;
   out.plateau = plateau_;
-  out.shares = plan_.weights();
+  for (size_t r = 0; r < plan_.weights().size(); ++r)
+    out.shares[planner_.name(r)] = plan_.weights()[r];
+  if (regroup_) out.shares = regroup_->shares;
+  out.departures = group_choice_.departures();
   out.samples_since_merge = samples_since_merge_;
   out.account = account_;
   return out;
@@ -358,6 +362,11 @@ bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
       go_on = false;
       break;
     }
+    if (regroup_) {
+      reason_ = StopReason::kRegroup;
+      go_on = false;
+      break;
+    }
     boundary(false);
     if (staged_.size() >=
         kSlots - 1) {  // the oldest staged batch must be on the device before reuse
@@ -376,17 +385,34 @@ bool Trainer::run_steps(int64_t epoch, int64_t first, int64_t last) {
   return go_on;
 }
 
+void Trainer::say(const std::string& text) const {
+  if (group_.rank == 0 && hooks_.note && !text.empty())
+    hooks_.note(str_cat("step ", step_ + 1, ": ", text));
+}
+
 bool Trainer::replan(const StepTime& mine) {
-  if (!times_ || !micro_shards_.empty()) return false;
-  times_->write(step_, mine);
-  if (step_ - 1 <= options_.first_step) return false;  // nobody has a record of the step before
-  const auto change = planner_.observe(times_->read(step_ - 1));
-  if (!change) return false;
-  if (group_.rank == 0 && hooks_.note && !change->note.empty())
-    hooks_.note(str_cat("step ", step_ + 1, ": ", change->note));
+  if (!micro_shards_.empty()) return false;
+  std::vector<StepTime> all = {mine};
+  if (times_) {
+    times_->write(step_, mine);
+    if (step_ - 1 <= options_.first_step) return false;  // nobody has a record of the step before
+    all = times_->read(step_ - 1);
+  }
+  const auto change = planner_.observe(all);
+  if (!change) return options_.may_regroup && !regroup_ && regroup();
+  say(change->note);
   if (change->weights.empty()) return false;
   plan_.set_weights(change->weights);
   return true;
+}
+
+bool Trainer::regroup() {
+  std::string note;
+  int64_t last = options_.epochs * batches_.steps_per_epoch();
+  if (options_.max_steps > 0) last = std::min(last, options_.max_steps);
+  regroup_ = group_choice_.look(planner_.measure(), last - step_, &note);
+  say(regroup_ ? regroup_->note : note);
+  return regroup_.has_value();
 }
 
 StopReason Trainer::run() {
@@ -402,6 +428,7 @@ StopReason Trainer::run() {
       go_on = run_steps(epoch, next, per_epoch);
     drain(0);
     replica_.queue().finish();
+    if (reason_ == StopReason::kRegroup) return reason_;
     if (step_ == started) break;  // stopped before the epoch's first step: nothing to tell
     EpochReport report;
     report.seconds = now_seconds() - epoch_begin_;
@@ -460,6 +487,13 @@ Evaluator::Hooks Trainer::evaluator_hooks() const {
 RankAccount Trainer::account() const {
   RankAccount out = account_;
   out.share = plan_.weights()[group_.rank];
+  if (reason_ == StopReason::kRegroup) out.seconds += now_seconds() - epoch_begin_;
+  return out;
+}
+
+ShardAccount Trainer::shard_account() const {
+  ShardAccount out = planner_.account();
+  group_choice_.complete(out);
   return out;
 }
 

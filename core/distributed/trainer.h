@@ -22,77 +22,16 @@
 #include "core/distributed/evaluator.h"
 #include "core/distributed/exchange.h"
 #include "core/distributed/group.h"
+#include "core/distributed/group_choice.h"
 #include "core/distributed/replica.h"
 #include "core/distributed/shard_plan.h"
 #include "core/distributed/shard_planner.h"
 #include "core/distributed/step_times.h"
 #include "core/distributed/sums.h"
+#include "core/distributed/trainer_options.h"
 #include "core/distributed/trainer_progress.h"
-#include "core/optim/schedule.h"
 
 namespace netcl {
-
-struct TrainerOptions {
-  Schedule schedule;
-  double lr = 0;
-  int64_t batch_size = 1;
-  int64_t epochs = 1;
-  int64_t max_steps = 0;   // 0: no limit. Does not change the schedule
-  int64_t first_step = 0;  // steps already done (resume)
-  uint64_t seed = 0;
-  int64_t accumulate = 1;  // passes of every rank before a step
-  BucketSizes buckets = {};
-  int64_t micro_shards = 0;  // above 0: see micro_shards.h; then accumulate is 1
-  Plateau plateau = {};      // of a plateau schedule (resume)
-  Sums epoch_so_far = {};    // of the epoch in which first_step lies (resume)
-  // Go on from here, in place of the three above; the run's reports show no seam.
-  std::optional<TrainerProgress> progress = std::nullopt;
-  // Of the ranks, for shares by measured speed; without, the devices hold and like everything.
-  std::vector<std::string> rank_names = {};
-  std::vector<RankLimits> rank_limits = {};
-};
-
-struct StepReport {
-  int64_t epoch = 0, step = 0;  // epoch from 0; step from 1 over the whole run
-  double loss = 0;              // of the global batch
-  double seconds = 0;           // since the end of the step before, or the begin of the epoch
-};
-
-struct EpochReport {
-  int64_t epoch = 0, step = 0;
-  int64_t first_step = 0;  // the epoch's first step of this run
-  bool complete = false;   // false when the run stopped inside the epoch
-  double lr = 0;
-  double seconds = 0;   // of training, without evaluation
-  int64_t samples = 0;  // of all ranks
-  Sums train;           // as trained
-  Sums whole;           // the same with the steps of the epoch that another run did before it
-  std::optional<double> grad_norm;  // mean over the steps, where it is measured
-  int64_t skipped = 0;              // steps without an update: gradients overflowed (fp16)
-  Plateau plateau;
-  std::optional<Sums> test;
-  std::vector<double> shares;  // of the ranks, from here on
-};
-
-enum class TrainerPhase { kPreparing, kTraining, kEvaluating };
-
-// What the loop tells and asks. Absent functions are skipped.
-struct TrainerHooks {
-  std::function<void(const StepReport&)> step;
-  std::function<void(const EpochReport&)> epoch;
-  std::function<void(const std::string&)> note;  // a line worth logging
-  // True if the user asked to stop; ranks agree on the step at which they do.
-  std::function<bool()> stop_requested;
-  // Called when the rank begins something else, and again as long as it gets on with it.
-  std::function<void(TrainerPhase)> phase;
-  // Named points of a step, for tests of faults: "begin", "computed" (everything of the step is
-  // enqueued, nothing is kept), "updated"; and "evaluate". `rows`: of this rank.
-  std::function<void(const char* point, int64_t step, int64_t rows)> point;
-  // Between steps, and at an epoch's end before the merge, on all ranks. May call progress().
-  std::function<void(int64_t step, bool epoch_end)> boundary;
-};
-
-enum class StopReason { kFinished, kMaxSteps, kInterrupted };
 
 class Trainer {
  public:
@@ -110,9 +49,9 @@ class Trainer {
   std::optional<Sums> evaluate(const Dataset& data);
 
   RankAccount account() const;
-  // Waits for the steps that are under way. Inside of hooks.boundary only.
+  // Waits for the steps that are under way. Inside of hooks.boundary, or after kRegroup.
   TrainerProgress progress();
-  ShardAccount shard_account() const { return planner_.account(); }
+  ShardAccount shard_account() const;
   const std::vector<double>& shares() const { return plan_.weights(); }
   int64_t steps_done() const { return step_; }
   int64_t first_pass_rows() const;  // this rank's samples in the first pass over a full batch
@@ -130,6 +69,8 @@ class Trainer {
   bool train_step(int64_t epoch, int64_t index, BatchSlot& batch);
   // Tells the planner what the ranks measured; as train_step. Collective, without a wait.
   bool replan(const StepTime& mine);
+  bool regroup();  // whether a group must be formed anew
+  void say(const std::string& text) const;
   // The passes of a step; the event after which the batch's memory is free.
   cl::Event passes(const BatchSlot& batch, const std::vector<IndexRange>& shards);
   // This rank's part of every pass over a batch of `rows`.
@@ -187,9 +128,11 @@ class Trainer {
   int64_t step_ = 0;
   ShardPlanner planner_;
   std::optional<StepTimes> times_;  // of a group
-  double step_end_ = 0;             // of the last step
-  bool step_end_near_ = false;      // nothing but steps since then
-  double samples_since_merge_ = 0;  // this rank's
+  GroupChoice group_choice_;
+  std::optional<GroupChoice::Regroup> regroup_;  // wanted; the loop ends before the next step
+  double step_end_ = 0;                          // of the last step
+  bool step_end_near_ = false;                   // nothing but steps since then
+  double samples_since_merge_ = 0;               // this rank's
   int64_t stop_at_ = -1;
   double last_loss_ = std::numeric_limits<double>::quiet_NaN();  // the last finite one
   StopReason reason_ = StopReason::kFinished;

@@ -3,8 +3,11 @@
 #define NETCL_CORE_DISTRIBUTED_TRAINER_PROGRESS_H_
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
+#include "core/distributed/group_choice.h"
 #include "core/distributed/sums.h"
 #include "core/optim/schedule.h"
 
@@ -28,7 +31,8 @@ struct TrainerProgress {
   int64_t norm_steps = 0, skipped = 0, skipped_in_a_row = 0;
   double seconds = 0;
   Plateau plateau;
-  std::vector<double> shares;  // of the ranks; empty for a group of others
+  std::map<std::string, double> shares;  // of the ranks of the group to go on with, by name
+  std::vector<Departure> departures;
   // This rank's.
   double samples_since_merge = 0;
   RankAccount account;

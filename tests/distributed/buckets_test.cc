@@ -73,19 +73,25 @@ TEST(BucketsTest, WhatNothingHidesIsSmall) {
 TEST(BucketsTest, SharesAreWholeBlocksOfEveryRank) {
   for (const uint32_t ranks : {1u, 2u, 3u, 5u, 20u}) {
     int64_t next = 0;
-    for (const FloatRange& share : block_shares(17 * 128, ranks)) {
+    const std::vector<double> even(ranks, 1.0);
+    for (const FloatRange& share : block_shares(17 * 128, even)) {
       EXPECT_EQ(share.first, next);
       EXPECT_EQ(share.count % 128, 0);
       next += share.count;
     }
     EXPECT_EQ(next, 17 * 128);
   }
+  const auto shares = block_shares(33 * 128, {1, 1.0 / 32});  // a card and a CPU
+  EXPECT_EQ(shares[0].count, 32 * 128);
+  EXPECT_EQ(shares[1].first, 32 * 128);
+  EXPECT_EQ(shares[1].count, 128);
+  EXPECT_EQ(block_shares(8 * 128, {1, 1.0 / 32})[1].count, 0);
 }
 
 TEST(BucketsTest, PartsOfABucketAddUp) {
   const ArenaLayout layout = arena();
   const int64_t sums = 256;
-  const auto shares = block_shares(layout.num_floats() - sums, 3);
+  const auto shares = block_shares(layout.num_floats() - sums, {1, 1, 1});
   std::vector<uint64_t> total(3);
   for (const GradientBucket& bucket : gradient_buckets(layout, {2000, 2048})) {
     const int64_t head = bucket.range.first == 0 ? sums : 0;

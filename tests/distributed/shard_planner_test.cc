@@ -299,5 +299,26 @@ TEST(ShardPlannerTest, RaggedBatchesAndZeroRows) {
   EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), int64_t{0}), 2);
 }
 
+TEST(ShardPlannerTest, ARankThatIsAloneIsMeasuredOnceItsQueueIsFull) {
+  ShardPlan plan("auto", 1);
+  ShardPlannerOptions options;
+  options.batch_size = 64;
+  options.names = {"cpu:0"};
+  options.limits.resize(1);
+  ShardPlanner planner(options, plan);
+  int steps = 0;
+  for (; !planner.measure().settled; ++steps) {
+    ASSERT_LT(steps, 100);
+    // The first steps are enqueued faster than they run.
+    EXPECT_FALSE(planner.observe({{64, 0, steps < 8 ? 1e-4 : 4e-3}}));
+  }
+  EXPECT_GE(steps, 16);
+  EXPECT_DOUBLE_EQ(planner.measure().step_seconds, 4e-3);
+  const ShardAccount account = planner.account();
+  EXPECT_NEAR(account.ranks[0].solo_samples_per_second, 16000, 1e-6);
+  EXPECT_NEAR(account.sum_samples_per_second(), account.all_samples_per_second, 1e-6);
+  EXPECT_EQ(account.exposed, 0);
+}
+
 }  // namespace
 }  // namespace netcl
