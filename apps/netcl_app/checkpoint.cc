@@ -189,6 +189,11 @@ Checkpoint take_checkpoint(Replica& replica, Json state) {
   return out;
 }
 
+int64_t saved_step(const fs::path& directory) {
+  const fs::path last = directory / "last.safetensors";
+  return fs::exists(last) ? read_checkpoint(last).state.at("step").get<int64_t>() : -1;
+}
+
 void write_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
   write_safetensors(path.string() + ".safetensors", checkpoint.tensors);
   write_file_atomic(path.string() + ".json", checkpoint.state.dump(2) + "\n",

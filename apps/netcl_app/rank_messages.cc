@@ -61,7 +61,9 @@ void RankWorker::write_checkpoints(const EpochReport& report) {
       report.test && judged.has_accuracy() && !by_loss ? judged.accuracy() : -judged.loss();
   const bool is_best = report.complete && score > best_;
   if (is_best) best_ = score;
-  if (saved_step() >= report.step) return;
+  // A failure makes a group go back: what was saved after that stays until there is more.
+  if (saved_step_ < 0 && job_.generation > 0) saved_step_ = saved_step(job_.checkpoints);
+  if (saved_step_ >= report.step) return;
   Json state = {{"config", job_.config},
                 {"step", report.step},
                 {"epoch", report.epoch + (report.complete ? 1 : 0)},
@@ -83,13 +85,6 @@ void RankWorker::write_checkpoints(const EpochReport& report) {
   write_checkpoint(directory / "last", checkpoint);
   if (is_best) write_checkpoint(directory / "best", checkpoint);
   saved_step_ = report.step;
-}
-
-int64_t RankWorker::saved_step() {
-  const auto last = std::filesystem::path(job_.checkpoints) / "last.safetensors";
-  if (saved_step_ < 0 && job_.generation > 0 && std::filesystem::exists(last))
-    saved_step_ = read_checkpoint(last).state.at("step").get<int64_t>();
-  return saved_step_;
 }
 
 void RankWorker::say_scaled_rate() const {

@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <limits>
 
 #include "apps/netcl_app/init_from.h"
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/update_choice.h"
+#include "core/base/clock.h"
 #include "core/base/environment.h"
 #include "core/base/file.h"
 #include "core/distributed/parameter_check.h"
@@ -21,10 +21,6 @@ namespace {
 constexpr double kStepMessageSeconds = 0.1;
 constexpr double kCheckShare = 0.01;  // of the time, for the comparison of parameters
 constexpr int64_t kCheckSteps = 100;  // between two, at least
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 

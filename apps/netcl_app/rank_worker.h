@@ -88,9 +88,6 @@ class RankWorker {
   // `best` follows the test accuracy (but not where perplexity was asked for), or the test loss, or
   // without a test set the training loss.
   void write_checkpoints(const EpochReport& report);
-  // The last step that this run has saved. A failure makes a group go back before it: what was
-  // saved stays until there is more.
-  int64_t saved_step();
   void say_scaled_rate() const;
   void ready();
   void evaluate();

@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
 #include "apps/netcl_app/probe.h"
+#include "core/base/clock.h"
 #include "core/base/environment.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
@@ -29,10 +29,6 @@ constexpr size_t kTimedSteps = 101;
 constexpr double kHeldUpSeconds = 2;  // between two looks: the supervisor itself did not run
 constexpr int kPollMs = 200;
 constexpr double kSuspectSeconds = 0.5;  // for a lost worker to explain another one's error
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 sigset_t stop_signals() {
   sigset_t set;

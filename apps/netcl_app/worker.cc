@@ -30,17 +30,9 @@ void start_faults(const Job& job, uint32_t place) {
   faults.at(FaultPoints::kStart);
 }
 
-// Kernels cut some sums (a convolution's weight gradient) by the number of compute units, of which
-// a driver tells a worker its part only. Reproducible sums are cut as on the whole device.
-FoundDevice device_of(const Job& job) {
-  FoundDevice out = find_device(job.device);
-  if (job.config.value("micro_shards", 0) > 0) out.info.compute_units = job.device.compute_units;
-  return out;
-}
-
 RankHome own_home(const Job& job) {
-  return {std::make_shared<Device>(device_of(job), environment::cache_dir(),
-                                   status_logger(send_status)),
+  return {std::make_shared<Device>(device_of(job.device, job.config.value("micro_shards", 0) > 0),
+                                   environment::cache_dir(), status_logger(send_status)),
           send_status};
 }
 

@@ -105,7 +105,10 @@ class ShardPlanner {
   int64_t patience_ = 1;  // grows while speeds change all the time
   int64_t calm_ = 0;      // steps since the last change of speed
   std::deque<double> step_seconds_, exposed_;  // of full steps with this plan
-  std::vector<std::deque<double>> ratios_;     // measured by fitted, of the last steps
+  struct {
+    double step_seconds = 0, exposed = 0;
+  } before_;                                // medians of the plan before; 0: not measured
+  std::vector<std::deque<double>> ratios_;  // measured by fitted, of the last steps
 };
 
 }  // namespace netcl
