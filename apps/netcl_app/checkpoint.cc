@@ -148,7 +148,7 @@ void check_resumable(const Checkpoint& checkpoint, const Json& config, int64_t s
     lines.push_back(std::move(line));
   const int64_t parts_before = before.value("micro_shards", int64_t{0});
   const int64_t parts = config.value("micro_shards", int64_t{0});
-  if (parts > 0 && parts_before != parts)
+  if (parts_before != parts)
     lines.push_back(str_cat("micro_shards (--reproducible) was ", parts_before, ", now ", parts));
   const int64_t samples_before = checkpoint.state.value("samples", samples);
   if (samples_before != samples)

@@ -58,6 +58,7 @@ void interrupted_with_document(int) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a full disk; workers inherit it
   const std::string first = argc > 1 ? argv[1] : "";
   if (first == "worker") return netcl::app::worker_main();
   if (first == "probe-child") return netcl::app::probe_child(3);

@@ -141,20 +141,19 @@ Json RankWorker::account_json(const ShardAccount& account) const {
   return out;
 }
 
-Json RankWorker::account_message(const RankAccount& account, const char* stopped) {
-  return {{"type", "done"},
-          {"stopped", stopped},
-          {"samples", account.samples},
+Json RankWorker::account_message(const RankAccount& account) {
+  return {{"samples", account.samples},
           {"share", account.share},
           {"seconds", account.seconds},
           {"busy_seconds", account.busy_seconds}};
 }
 
 void RankWorker::done(StopReason reason) {
-  Json message =
-      account_message(trainer_->account(), reason == StopReason::kFinished   ? "finished"
-                                           : reason == StopReason::kMaxSteps ? "max_steps"
-                                                                             : "interrupted");
+  Json message = account_message(trainer_->account());
+  message["type"] = "done";
+  message["stopped"] = reason == StopReason::kFinished   ? "finished"
+                       : reason == StopReason::kMaxSteps ? "max_steps"
+                                                         : "interrupted";
   if (job_.rank == 0 && job_.n_places > 1)
     message["account"] = account_json(trainer_->shard_account());
   say_(message);

@@ -136,9 +136,7 @@ void RankWorker::regroup() {
 }
 
 bool RankWorker::next_generation() {
-  say_({{"type", "parked"},
-        {"next", next_places_},
-        {"account", account_message(account_, "regrouped")}});
+  say_({{"type", "parked"}, {"next", next_places_}, {"account", account_message(account_)}});
   next_places_.clear();
   point(FaultPoints::kParked);
   FdChannel::Message message = channel_->receive();
@@ -267,8 +265,8 @@ TrainerOptions RankWorker::trainer_options() const {
   out.rank_names = job_.labels;
   out.rank_limits = limits_;
   // Ranks that share a process stay together.
-  out.may_regroup =
-      job_.regroups && !shares_process_ && ShardPlan(job_.shard, job_.n_ranks).is_auto();
+  out.may_regroup = job_.regroups && !shares_process_ && micro_shards() == 0 &&
+                    ShardPlan(job_.shard, job_.n_ranks).is_auto();
   return out;
 }
 
@@ -311,6 +309,11 @@ void RankWorker::boundary(int64_t step, bool epoch_end) {
   if (!keeper_ || epoch_end || !keeper_->due(step)) return;
   const TrainerProgress progress = trainer_->progress();
   if (!losses_.empty()) send_losses({{"type", "losses"}});
+  // Before the snapshot counts; it outlives this worker.
+  Json account = account_message(progress.account);
+  account["type"] = "account";
+  account["step"] = step;
+  if (job_.n_ranks > 1 && !shares_process_) say_(account);
   keeper_->take({progress, best_}, [&] { point(FaultPoints::kSnapshot, step); });
 }
 

@@ -93,7 +93,7 @@ class RankWorker {
   void evaluate();
   void finish_trace();
   Json account_json(const ShardAccount& account) const;
-  static Json account_message(const RankAccount& account, const char* stopped);
+  static Json account_message(const RankAccount& account);
   void done(StopReason reason);
 
   Job job_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <set>
 
@@ -57,6 +58,17 @@ const char* track_name(int track) {
 }
 
 }  // namespace
+
+void check_trace_place(const std::string& file) {
+  if (file.empty()) return;
+  const std::filesystem::path place = std::filesystem::absolute(file);
+  std::error_code error;
+  NETCL_CHECK(!std::filesystem::is_directory(place, error), ErrorCode::kUsage, "--trace ", file,
+              " is a directory; give the file to write");
+  NETCL_CHECK(std::filesystem::is_directory(place.parent_path(), error), ErrorCode::kUsage,
+              "--trace ", file, ": there is no directory ", place.parent_path().string(),
+              "; make it first");
+}
 
 void send_trace(const std::function<void(const Json&)>& say, Trace& trace) {
   const std::vector<TraceRecord> records = trace.take();

@@ -24,6 +24,9 @@ struct TraceWindow {
 };
 TraceWindow trace_window(int64_t first_step, int64_t end_step, int64_t wanted);
 
+// Errors: kUsage where no file can be made at `file`, before anything is traced.
+void check_trace_place(const std::string& file);
+
 class TraceFile {
  public:
   // A message of type "trace".

@@ -187,6 +187,12 @@ class Recording {
     if (!setup_.group.probe.is_null()) out["transport_probe"] = setup_.group.probe;
     out["workers"] = Json::array();
     std::string stopped = "failed";
+    double seconds = 0;  // of training; waiting for another worker's checkpoints is none
+    for (const Json& done : outcome.done) {
+      if (!done.is_object() || !done.contains("stopped")) continue;
+      const double own = done.at("seconds").get<double>();
+      seconds = seconds == 0 ? own : std::min(seconds, own);
+    }
     for (size_t r = 0; r < setup_.places.size(); ++r) {
       const Json& done = outcome.done[r];
       Json worker = {{"rank", r},
@@ -195,12 +201,12 @@ class Recording {
                      {"share", 0},
                      {"samples_per_second", 0}};
       if (done.is_object()) {
-        const double seconds = done.at("seconds").get<double>();
         worker["samples"] = done.at("samples");
         worker["share"] = done.at("share");
+        // All train at the same time.
         if (seconds > 0) worker["samples_per_second"] = done.at("samples").get<double>() / seconds;
         if (done.contains("account")) out["account"] = done.at("account");
-        stopped = done.at("stopped").get<std::string>();
+        stopped = done.value("stopped", stopped);  // none of a worker that left the group
       }
       out["workers"].push_back(worker);
     }
@@ -399,6 +405,7 @@ RunDir open_run_dir(const TrainOptions& options, const Start& start, const std::
 int run_train(const TrainOptions& options) {
   NETCL_CHECK(std::isfinite(options.stall_timeout), ErrorCode::kUsage, "--stall-timeout ",
               options.stall_timeout, ": expected a number of seconds");
+  check_trace_place(options.trace);
   TrainConfig config = load_train_config(options.config, options.overrides());
   if (options.reproducible && config.micro_shards == 0)
     config.micro_shards = usual_micro_shards(config.batch_size);

@@ -298,7 +298,7 @@ std::optional<ShardPlanner::Change> ShardPlanner::try_without_one() {
 
 std::optional<ShardPlanner::Change> ShardPlanner::end_trial() {
   const double seconds = lower_median(copy_of(step_seconds_));
-  const bool better = trial_.seconds <= 0 || seconds <= trial_.seconds;
+  const bool better = trial_.seconds <= 0 || seconds <= trial_.seconds * (1 - kTrialGain);
   std::vector<std::string> names;
   for (size_t i = 0; i < n_; ++i) {
     if (!trial_.without[i]) continue;

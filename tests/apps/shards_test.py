@@ -134,6 +134,7 @@ class Shards(unittest.TestCase):
         self.assertLess(self.speed(result, 4, 12), 0.5 * self.speed(result, LONG - 50, LONG - 10))
         self.assertEqual(result["account"]["left_out"], ["cpu:0#1"])
         self.assertEqual(result["failures"], [])
+        self.assertEqual(result["stopped"], "max_steps")
         self.assertEqual([w["share"] > 0 for w in result["workers"]], [True, False])
         self.assertGreater(result["workers"][1]["samples"], 0)
         self.assertGreater(result["workers"][1]["percent_without"], 50)
@@ -142,6 +143,16 @@ class Shards(unittest.TestCase):
         whole = self.train("cpu:0", LONG, "", *EPOCHS)
         for a, b in zip(self.losses(result), self.losses(whole), strict=True):
             self.assertAlmostEqual(a, b, delta=1e-5)
+
+    def test_a_worker_that_left_may_be_stopped_or_killed(self):
+        for action, failures in (("stop", 0), ("kill", 1)):
+            held = "rank=1 hold=8000; rank=1 at=parked do=" + action
+            result = self.train("cpu:0/2", LONG, held, *EPOCHS)
+            self.assertEqual(result["stopped"], "max_steps")
+            self.assertEqual(len(result["failures"]), failures, result["failures"])
+            if failures:
+                self.assertIn("cpu:0#1): the worker (pid ", result["said"])
+                self.assertEqual(result["failures"][0]["action"], "left out")
 
     def losses(self, result):
         return [l["loss"] for l in netcl_cli.metrics_lines(result["run_dir"]) if "step" in l]
