@@ -70,7 +70,7 @@ class NewPlugin(unittest.TestCase):
         """Builds and checks a new plugin of the kind. Each of `changes` (file, words, other words) breaks it,
         and must then fail its check."""
         directory = self.new(kind, name)
-        self.must("make", cwd=directory)
+        self.must("make", "NETCL_APP=" + self.app, cwd=directory)
         rows = json.loads(self.must(self.app, "plugins", "list", "--json", "--plugin-path", "build", cwd=directory))
         row = next(row for row in rows["plugins"] if row["id"] == name)
         self.assertEqual((row["state"], row["kind"]), ("serving", kind), row)
@@ -90,6 +90,7 @@ class NewPlugin(unittest.TestCase):
             self.assertNotIn("check: passed", done.stdout)
             with open(path, "w") as stream:
                 stream.write(text)
+        self.must("make", "NETCL_APP=" + self.app, cwd=directory)
         return directory
 
     def test_layer(self):
@@ -107,6 +108,58 @@ class NewPlugin(unittest.TestCase):
             self.assertIn("there is a plugin of this name", self.refused("layer", "my-layers_2", "--dir", "again"))
         finally:
             shutil.rmtree(os.path.join(self.folder, ".local"))
+
+    def test_kernels(self):
+        directory = self.check("kernels", "my-kernels", [
+            ("softmax.cl", "sum += y[i];", "sum += 1.001f * y[i];"),  # a wrong result
+            ("plugin.json", '"match": [{"type": ["cpu", "gpu"]}]', '"match": [{"vendor": "nobody"}]'),
+            ("variants.json", '"inner == 1"', '"inner == 2"'),  # declines
+        ])
+        why = json.loads(self.must(self.app, "plugins", "why", "--op", "softmax", "--shape", "8,100", "--device", "cpu:0",
+                                   "--plugin-path", "build", "--json", cwd=directory))
+        self.assertEqual(why["chosen"], {"plugin": "my-kernels", "variant": "rows"})
+        bench = json.loads(self.must(self.app, "bench", "op", "--op", "softmax", "--shape", "8,100", "--device", "cpu:0",
+                                     "--plugin-path", "build", "--json", cwd=directory))
+        (row,) = bench["results"]
+        self.assertEqual((row["kernel_set"], row["variant"], row["correct"]), ("my-kernels", "rows", True))
+        self.assertLess(row["max_rel_err"], 1e-6)
+        self.assertGreater(row["time_us"], 0)
+
+    def test_seal(self):
+        directory = self.new("kernels", "sealed")
+        document = json.loads(self.must(self.app, "plugins", "seal", directory, "--sha256", "--json"))
+        self.assertEqual((document["id"], document["library"]), ("sealed", "libsealed.so"))
+        state = lambda: next(row for row in json.loads(self.must(
+            self.app, "plugins", "list", "--plugin-path", directory, "--json"))["plugins"] if row["id"] == "sealed")
+        self.assertEqual(state()["state"], "serving")
+        with open(os.path.join(directory, "softmax.cl"), "a") as stream:
+            stream.write("// changed\n")
+        self.assertEqual((state()["state"], state()["code"]), ("rejected", "NPL-06"))
+        self.must(self.app, "plugins", "seal", directory)  # without hashes: those of before are gone
+        self.assertEqual(state()["state"], "serving")
+        os.remove(os.path.join(directory, "variants.json"))
+        done = self.run_command(self.app, "plugins", "seal", directory)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("variants.json is missing", done.stdout)
+        done = self.run_command(self.app, "plugins", "seal", self.new("layer", "compiled"))
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("plugins of other kinds are compiled, not sealed", done.stdout)
+
+    def test_bench_op_makes_inputs_of_many_kinds(self):
+        for op, shapes in (("matmul", ["33,65,17"]), ("cross_entropy", ["16,10"]), ("add", ["7,5"]),
+                           ("embedding", ["6", "9,4"]), ("cumsum", ["5,6"]), ("max_reduce", ["5,6"])):
+            arguments = [part for shape in shapes for part in ("--shape", shape)]
+            with self.subTest(op=op):
+                self.assertIn("max_rel_err", self.must(self.app, "bench", "op", "--op", op, "--device", "cpu:0",
+                                                       "--repeats", "1", *arguments))
+
+    def test_kernels_with_cmake(self):
+        if shutil.which("cmake") is None:
+            self.skipTest("cmake is not installed")
+        directory = self.new("kernels", "kernels_by_cmake")
+        self.must("cmake", "-B", "build", "-DNETCL_APP=" + self.app, cwd=directory)
+        self.must("cmake", "--build", "build", cwd=directory)
+        self.assertIn("passed", self.must("ctest", "--test-dir", "build", cwd=directory))
 
     def test_layer_with_cmake(self):
         if shutil.which("cmake") is None:

@@ -1,6 +1,6 @@
 # make check, make install, make clean: included by Makefile, which sets PLUGIN.
 
-# The program: found in PATH, or `make check NETCL_APP=/path/to/netcl-app`.
+# The program: found in PATH, or `make NETCL_APP=/path/to/netcl-app`.
 NETCL_APP ?= netcl-app
 # The device to check on; `netcl-app devices` lists them.
 DEVICE ?= cpu:0
@@ -20,6 +20,6 @@ clean:
 netcl-app:
 	@command -v "$(NETCL_APP)" > /dev/null || { \
 	  echo 'netcl-app was not found ("$(NETCL_APP)"): add its folder to PATH,'; \
-	  echo 'or name it: make check NETCL_APP=/path/to/netcl-app'; exit 1; }
+	  echo 'or name it: make NETCL_APP=/path/to/netcl-app'; exit 1; }
 
 .PHONY: all check install clean netcl-app
