@@ -161,6 +161,12 @@ class NewPlugin(unittest.TestCase):
         self.must("cmake", "--build", "build", cwd=directory)
         self.assertIn("passed", self.must("ctest", "--test-dir", "build", cwd=directory))
 
+    def test_transport(self):
+        self.check("transport", "my_transport", [
+            ("reduce.cc", "redop == NETCL_PROD ? a * b : a + b;", "redop == NETCL_PROD ? a * b : a + b + a * 1e-3f;"),
+            ("transport.cc", "at = p.what.offset_bytes + first * size;", "at = p.what.offset_bytes;"),  # later chunks
+        ])
+
     def test_layer_with_cmake(self):
         if shutil.which("cmake") is None:
             self.skipTest("cmake is not installed")
