@@ -35,15 +35,6 @@ void on_template_ranks(uint32_t n_ranks, const std::function<void(Rank&)>& body,
       body);
 }
 
-Status status_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Status& s) {
-    return s;
-  }
-  return {NETCL_OK, "no error"};
-}
-
 class TemplateMatrix : public ::testing::TestWithParam<uint32_t> {};
 
 TEST_P(TemplateMatrix, EqualsTheRankOrderOracleBitForBit) {
