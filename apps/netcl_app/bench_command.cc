@@ -120,6 +120,7 @@ void add_bench_command(CLI::App& app, Run& run) {
   bench->require_subcommand(1);
   add_bench_allreduce(*bench, run);
   add_bench_step(*bench, run);
+  add_bench_op(*bench, run);
   auto options = std::make_shared<AsyncOptions>();
   CLI::App* command = bench->add_subcommand("async",
                                             "Increments with and without waits, a product, a read "
