@@ -19,7 +19,8 @@ struct AsyncOptions {
 };
 
 // The whole device that everything but two_devices runs on, and the two for that: two different
-// ones, or halves of a device shared as "cpu:0/2" (a CPU named alone is halved, too).
+// ones, or the parts of a device shared as "cpu:0/2" or "cpu:0/4+12" (a CPU named alone is halved,
+// too).
 struct Places {
   FoundDevice whole;
   std::vector<FoundDevice> pair;
@@ -41,10 +42,11 @@ Places find_places(const std::string& selectors) {
               " devices or shares; expected one or two, such as cpu:0/2 or gpu:0,cpu:0");
   Places out{device_of(places[0]), {}};
   const DeviceInfo& first = places[0].device;
-  if (places.size() == 2 && places[0].share_count == 1) {
+  if (places.size() == 2 && places[0].shares.count == 1) {
     out.pair = {out.whole, device_of(places[1])};
-  } else if (places.size() == 2 ||
-             (first.type == "cpu" && first.compute_units > 1 && first.compute_units % 2 == 0)) {
+  } else if (places.size() == 2) {
+    out.pair = divide_device(out.whole, places[0].shares);
+  } else if (first.type == "cpu" && first.compute_units > 1 && first.compute_units % 2 == 0) {
     out.pair = divide_device(out.whole, 2);
   }
   return out;
@@ -118,6 +120,7 @@ void add_bench_command(CLI::App& app, Run& run) {
   bench->require_subcommand(1);
   add_bench_allreduce(*bench, run);
   add_bench_step(*bench, run);
+  add_bench_op(*bench, run);
   auto options = std::make_shared<AsyncOptions>();
   CLI::App* command = bench->add_subcommand("async",
                                             "Increments with and without waits, a product, a read "

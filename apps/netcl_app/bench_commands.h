@@ -7,6 +7,7 @@
 namespace netcl::app {
 
 void add_bench_allreduce(CLI::App& bench, Run& run);
+void add_bench_op(CLI::App& bench, Run& run);
 void add_bench_step(CLI::App& bench, Run& run);
 
 }  // namespace netcl::app

@@ -11,15 +11,15 @@
 
 #include "apps/netcl_app/bench_commands.h"
 #include "apps/netcl_app/data_checks.h"
+#include "apps/netcl_app/group_plan.h"
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/options.h"
 #include "apps/netcl_app/probe.h"
 #include "apps/netcl_app/supervisor.h"
 #include "apps/netcl_app/trace_file.h"
+#include "apps/netcl_app/transport_probe.h"
 #include "core/distributed/shard_plan.h"
 #include "core/runtime/layer_set.h"
-#include "core/runtime/transport.h"
-
 namespace netcl::app {
 
 namespace {
@@ -67,7 +67,13 @@ class StepBench {
         places_(resolve_selectors(options.devices, devices_)) {
     const ShardPlan check_shard(options.shard, places_.size());
     PluginHost plugins(options.plugin_options(), devices_, stderr_logger(options.quiet));
-    transport_ = places_.size() > 1 ? choose_transport(options.transport, plugins) : "none";
+    GroupWishes wishes;
+    wishes.transport = options.transport;
+    wishes.time = [&](const std::string& staged, const std::string& shared) {
+      return probe_transports(places_, {staged, shared}, options.plugin_options(), plugins);
+    };
+    group_ = plan_group(wishes, places_, plugins);
+    if (!group_.probe.is_null() && !options.quiet) std::cerr << "transport " << group_.why << "\n";
     check_pins(options.pins(), plugins);
     check_input(data_.train, Shape(config_.input), data_.train_source);
     LayerSet layers(plugins);
@@ -99,29 +105,32 @@ class StepBench {
     job.config_name = options_.config;
     job.plugins = options_.plugin_options();
     job.pins = options_.pins();
-    job.transport = places.size() > 1 ? transport_ : "none";
+    const GroupPlan group = places.size() > 1 ? group_ : GroupPlan();
+    job.transport = group.transport;
     job.shard = places.size() > 1 ? options_.shard : "auto";
     if (trace != nullptr) {
       job.trace_after = warm_up_ * per_epoch_;
       job.trace_steps = options_.trace_steps;
     }
     Measured out;
-    Supervisor supervisor(places, job, *train_, nullptr, [&](uint32_t rank, const Json& message) {
+    const std::vector<WorkerPlace> workers = worker_places(group, places, job);
+    Supervisor supervisor(workers, job, *train_, nullptr, [&](uint32_t rank, const Json& message) {
       const std::string type = message.at("type").get<std::string>();
       if (type == "note" && !options_.quiet)
         std::cerr << message.at("text").get<std::string>() << "\n";
-      if (type == "trace" && trace != nullptr) trace->add(rank, message);
-      if (type == "ready") out.launches = std::max(out.launches, launches_of(message));
+      if (type == "trace" && trace != nullptr) trace->add(message.value("rank", rank), message);
       if (type != "epoch" || message.at("epoch").get<int64_t>() < warm_up_) return;
       out.samples += message.at("samples").get<double>();
       out.seconds += message.at("seconds").get<double>();
       out.steps += static_cast<double>(message.at("step").get<int64_t>() -
                                        message.at("first_step").get<int64_t>() + 1);
     });
-    const RunOutcome outcome = supervisor.run();
+    const RunOutcome outcome = by_rank(supervisor.run(), group, places.size());
     if (outcome.error) throw *outcome.error;
     NETCL_CHECK(outcome.done[0].at("stopped") != "interrupted" && out.steps > 0,
                 ErrorCode::kInterrupted, "interrupted");
+    for (const Json& ready : outcome.ready)
+      out.launches = std::max(out.launches, launches_of(ready));
     return out;
   }
 
@@ -143,7 +152,7 @@ class StepBench {
   Json document(const std::vector<std::vector<Measured>>& alone,
                 const std::vector<Measured>& together) {
     Json out = {{"config", options_.config},
-                {"transport", transport_},
+                {"transport", group_.transport},
                 {"shard", options_.shard},
                 {"batch_size", std::min(config_.batch_size, train_->epoch_samples())},
                 {"steps", together[0].steps},
@@ -190,7 +199,7 @@ class StepBench {
   LoadedData data_;
   std::vector<DeviceInfo> devices_;
   std::vector<WorkerPlace> places_;
-  std::string transport_;
+  GroupPlan group_;
   std::optional<Dataset> train_;
   int64_t per_epoch_ = 1, warm_up_ = 1;
 };

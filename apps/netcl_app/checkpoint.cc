@@ -148,7 +148,7 @@ void check_resumable(const Checkpoint& checkpoint, const Json& config, int64_t s
     lines.push_back(std::move(line));
   const int64_t parts_before = before.value("micro_shards", int64_t{0});
   const int64_t parts = config.value("micro_shards", int64_t{0});
-  if (parts > 0 && parts_before != parts)
+  if (parts_before != parts)
     lines.push_back(str_cat("micro_shards (--reproducible) was ", parts_before, ", now ", parts));
   const int64_t samples_before = checkpoint.state.value("samples", samples);
   if (samples_before != samples)
@@ -187,6 +187,11 @@ Checkpoint take_checkpoint(Replica& replica, Json state) {
   out.state = std::move(state);
   out.tensors.metadata = {{"format", kFormat}, {"state", out.state.dump()}};
   return out;
+}
+
+int64_t saved_step(const fs::path& directory) {
+  const fs::path last = directory / "last.safetensors";
+  return fs::exists(last) ? read_checkpoint(last).state.at("step").get<int64_t>() : -1;
 }
 
 void write_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {

@@ -32,6 +32,8 @@ void check_resumable(const Checkpoint& checkpoint, const Json& config, int64_t s
 
 // Copies a replica's parameters and optimiser state into a checkpoint; waits for the device.
 Checkpoint take_checkpoint(Replica& replica, Json state);
+// The step of the last checkpoint in a run's directory of checkpoints; -1: there is none.
+int64_t saved_step(const std::filesystem::path& directory);
 // Writes PATH.safetensors and PATH.json, each by temporary file and rename. Errors: kCheckpoint.
 void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
 

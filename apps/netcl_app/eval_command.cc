@@ -5,12 +5,12 @@
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/formats/load.h"
+#include "apps/netcl_app/group_plan.h"
 #include "apps/netcl_app/metric_values.h"
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/options.h"
 #include "apps/netcl_app/probe.h"
 #include "apps/netcl_app/supervisor.h"
-#include "core/runtime/transport.h"
 
 namespace netcl::app {
 
@@ -41,7 +41,7 @@ int run_eval(const EvalOptions& options) {
     classes = DataShape::from_json(checkpoint.state["data_set"]).classes;
   const LoadedData data = load_data(config.data, classes);
   const std::vector<DeviceInfo> devices = probe_devices().require_devices();
-  std::vector<WorkerPlace> places = resolve_selectors(options.devices, devices);
+  const std::vector<WorkerPlace> places = resolve_selectors(options.devices, devices);
   const PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
 
   Job job;
@@ -51,15 +51,19 @@ int run_eval(const EvalOptions& options) {
   job.plugins = options.plugin_options();
   job.pins = options.pins();
   check_pins(job.pins, plugins);
-  job.transport = places.size() > 1 ? choose_transport(options.transport, plugins) : "none";
+  GroupWishes wishes;
+  wishes.transport = options.transport;
+  const GroupPlan group = plan_group(wishes, places, plugins);
+  job.transport = group.transport;
   job.shard = "even";
   job.resume = std::filesystem::absolute(file).string();
   const Dataset* test = data.test ? &*data.test : nullptr;
-  Supervisor supervisor(places, job, data.train, test, [&](uint32_t, const Json& message) {
+  const std::vector<WorkerPlace> workers = worker_places(group, places, job);
+  Supervisor supervisor(workers, job, data.train, test, [&](uint32_t, const Json& message) {
     if (message.at("type") == "note")
       stderr_logger(options.quiet).warning(message.at("text").get<std::string>());
   });
-  const RunOutcome outcome = supervisor.run();
+  const RunOutcome outcome = by_rank(supervisor.run(), group, places.size());
   if (outcome.error) throw *outcome.error;
   NETCL_CHECK(outcome.done[0].is_object(), ErrorCode::kInterrupted, "interrupted");
   const Json result = {{"metrics", outcome.done[0].at("metrics")},

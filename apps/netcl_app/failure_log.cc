@@ -29,6 +29,7 @@ void FailureLog::recovered(double now_seconds, const std::string& action) {
   latest_ms_ = 0;
   for (; recovered_ < failures_.size(); ++recovered_) {
     Failure& failure = failures_[recovered_];
+    if (failure.action == kLeftOut) continue;  // nothing had to recover
     failure.action = action;
     failure.recovery_ms = (now_seconds - failure.at_seconds) * 1e3;
     latest_ms_ = std::max(latest_ms_, failure.recovery_ms);

@@ -22,7 +22,7 @@ struct Failure {
   std::string device;
   int64_t step = 0;       // the last one that the worker had made
   std::string what;       // without the worker's name
-  std::string action;     // "stopped", "continued" or "restarted"
+  std::string action;     // "stopped", "continued" or "restarted"; or kLeftOut
   double at_seconds = 0;  // when it was noticed
   double recovery_ms = -1;
 };
@@ -30,6 +30,8 @@ struct Failure {
 class FailureLog {
  public:
   static constexpr int kMostInARow = 3;
+  // The action where a worker was lost that the group had left out.
+  static constexpr const char* kLeftOut = "left out";
 
   void add(Failure failure) { failures_.push_back(std::move(failure)); }
   // The failures that nothing has followed yet, as seen when the next generation begins at

@@ -30,7 +30,8 @@ void visit_members(J& job, Visit&& visit) {
   visit("snapshot", job.snapshot);
   visit("parent", job.parent);
   visit("share_index", job.share_index);
-  visit("share_count", job.share_count);
+  visit("share_count", job.shares.count);
+  visit("share_units", job.shares.units);
   visit("label", job.label);
   visit("labels", job.labels);
   visit("place_labels", job.place_labels);
@@ -59,6 +60,12 @@ Json to_json(const Job& job) {
   out["device"] = netcl::to_json(job.device);
   out["devices"] = Json::array();
   for (const DeviceInfo& device : job.devices) out["devices"].push_back(netcl::to_json(device));
+  out["members"] = Json::array();
+  for (const WorkerPlace& member : job.members)
+    out["members"].push_back({{"device", netcl::to_json(member.device)},
+                              {"index", member.share_index},
+                              {"count", member.shares.count},
+                              {"units", member.shares.units}});
   out["plugin_paths"] = Json::array();
   for (const auto& path : job.plugins.paths) out["plugin_paths"].push_back(path.string());
   out["pins"] = Json::object();
@@ -72,6 +79,14 @@ Job job_from_json(const Json& json) {
   out.device = device_info_from_json(json.at("device"));
   for (const Json& device : json.at("devices"))
     out.devices.push_back(device_info_from_json(device));
+  for (const Json& member : json.at("members")) {
+    WorkerPlace place;
+    place.device = device_info_from_json(member.at("device"));
+    member.at("index").get_to(place.share_index);
+    member.at("count").get_to(place.shares.count);
+    member.at("units").get_to(place.shares.units);
+    out.members.push_back(std::move(place));
+  }
   for (const Json& path : json.at("plugin_paths"))
     out.plugins.paths.emplace_back(path.get<std::string>());
   for (const auto& item : json.at("pins").items()) {

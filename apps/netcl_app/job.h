@@ -10,6 +10,7 @@
 #include "apps/netcl_app/config.h"
 #include "core/base/unique_fd.h"
 #include "core/cl/device_info.h"
+#include "core/distributed/selectors.h"
 #include "core/runtime/kernel_choice.h"
 #include "core/runtime/plugin_host.h"
 
@@ -48,13 +49,17 @@ struct Job {
   int snapshot = -1;   // slot to go on from; -1: none
   int64_t parent = 0;  // pid of the supervisor
   DeviceInfo device;
-  int share_index = 0, share_count = 1;
+  int share_index = 0;  // which part of the device
+  DeviceShares shares;
   std::string label;                      // of the device, "cpu:0#1"
   std::vector<std::string> labels;        // of all ranks' devices
   std::vector<std::string> place_labels;  // of all places, also of those that left
   std::vector<DeviceInfo> devices;        // of all ranks
   PluginOptions plugins;
   std::map<std::string, KernelPin> pins;
+  // The ranks of the one worker process, where all share it; empty: a process each. The members
+  // above then describe the process.
+  std::vector<WorkerPlace> members;
   std::string transport;
   std::string shard = "auto";
   std::string update = "replicated";  // or "sharded"

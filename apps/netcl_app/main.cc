@@ -12,6 +12,7 @@
 
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/probe.h"
+#include "apps/netcl_app/transport_probe.h"
 #include "apps/netcl_app/worker.h"
 #include "core/base/error.h"
 #include "core/base/json_doc.h"
@@ -57,6 +58,7 @@ void interrupted_with_document(int) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a full disk; workers inherit it
   const std::string first = argc > 1 ? argv[1] : "";
   if (first == "worker") return netcl::app::worker_main();
   if (first == "probe-child") return netcl::app::probe_child(3);
@@ -73,6 +75,7 @@ int main(int argc, char** argv) {
   netcl::app::add_predict_command(app, run);
   netcl::app::add_generate_command(app, run);
   netcl::app::add_bench_command(app, run);
+  netcl::app::add_probe_transports_command(app, run);
   const bool json =
       std::any_of(argv + 1, argv + argc, [](const char* a) { return std::string(a) == "--json"; });
   // Before workers run there is nothing to save; from then on the supervisor takes these signals.

@@ -18,6 +18,12 @@ FoundDevice find_device(const DeviceInfo& wanted) {
        wanted.icd, " does not offer it any more");
 }
 
+FoundDevice device_of(const DeviceInfo& wanted, bool reproducible) {
+  FoundDevice out = find_device(wanted);
+  if (reproducible) out.info.compute_units = wanted.compute_units;
+  return out;
+}
+
 DeviceInfo select_one(const std::string& selector, const std::vector<DeviceInfo>& devices) {
   const std::vector<WorkerPlace> places = resolve_selectors(selector, devices);
   NETCL_CHECK(places.size() == 1, ErrorCode::kUsage, "--device ", selector, " names ",

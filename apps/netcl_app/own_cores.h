@@ -6,8 +6,10 @@
 
 namespace netcl::app {
 
-// Workers that share a CPU device each keep to their own cores: [i C / n, (i + 1) C / n), at least
-// one. Before the first OpenCL call, since drivers start their threads then.
+// Workers that share a CPU device each keep to their own cores: an even part of those that this
+// process may use, at least one, or as many as the selector says. Before the first OpenCL call,
+// since drivers start their threads then. Errors: kUsage, if the selector names more than there
+// are.
 void keep_to_own_cores(const Job& job);
 
 }  // namespace netcl::app

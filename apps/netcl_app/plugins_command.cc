@@ -46,7 +46,7 @@ int list_plugins(const CommonOptions& options) {
 }  // namespace
 
 void add_plugins_command(CLI::App& app, Run& run) {
-  CLI::App* command = app.add_subcommand("plugins", "Look at the plugins");
+  CLI::App* command = app.add_subcommand("plugins", "Look at the plugins, or begin a new one");
   command->require_subcommand(1);
   command->footer("Example: netcl-app plugins list");
   auto options = std::make_shared<CommonOptions>();
@@ -57,6 +57,8 @@ void add_plugins_command(CLI::App& app, Run& run) {
   list->callback([options, &run] { run = [options] { return list_plugins(*options); }; });
   add_plugins_inspect(*command, run);
   add_plugins_why(*command, run);
+  add_plugins_new(*command, run);
+  add_plugins_seal(*command, run);
 }
 
 }  // namespace netcl::app

@@ -99,7 +99,8 @@ std::vector<DeviceInfo> ProbeResult::require_devices() const {
        !reasons.empty()
            ? reasons
            : "no OpenCL device was found. Install a driver: for a CPU the Debian package "
-             "pocl-opencl-icd, for a GPU its vendor's");
+             "pocl-opencl-icd, for a GPU its vendor's. A driver that cannot write its cache "
+             "(POCL_CACHE_DIR, XDG_CACHE_HOME or HOME) shows no device");
 }
 
 ProbeResult probe_devices() {

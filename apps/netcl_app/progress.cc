@@ -4,19 +4,16 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <iostream>
+
+#include "core/base/clock.h"
 
 namespace netcl::app {
 
 namespace {
 
 constexpr int kBarWidth = 24;
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 template <typename... Args>
 std::string format(const char* pattern, Args... args) {

@@ -7,7 +7,10 @@ namespace netcl::app {
 RankGroup::RankGroup(std::shared_ptr<Segment> segment, LoadedPlugin& plugin,
                      std::shared_ptr<Queue> queue, const RankGroupSpec& spec)
     : spec_(spec), queue_(std::move(queue)) {
-  for (uint32_t r = 0; r < spec.n_ranks; ++r) members_.push_back({r, 0, r, r});
+  for (uint32_t r = 0; r < spec.n_ranks; ++r) {
+    const uint32_t process = spec.one_context ? 0 : r;
+    members_.push_back({r, 0, process, process});
+  }
   TransportAccess access = transport_access(plugin);
   access.waiting = spec.waiting;
   link_ = std::make_unique<RankLink>(std::move(segment), access, queue_->device(), spec.rank,

@@ -21,6 +21,7 @@ struct RankGroupSpec {
   uint64_t timeout_ns = 0;                  // longest wait for a peer
   size_t sum_bytes = 4;                     // the largest sum outside of the gradients' bucket
   std::function<void()> waiting = nullptr;  // see TransportAccess
+  bool one_context = false;  // all ranks are in this process and have their devices in one context
 };
 
 class RankGroup {

@@ -1,10 +1,11 @@
 #include "apps/netcl_app/state_keeper.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "core/base/clock.h"
 #include "core/base/error.h"
 
 namespace netcl::app {
@@ -13,10 +14,6 @@ namespace {
 
 constexpr double kSnapshotShare = 0.02;
 constexpr double kSnapshotSeconds = 1;  // between two, at least
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Parameters, each state, the loss scale.
 SnapshotSizes sizes_of(const StepGraphs& graphs, uint32_t most_ranks) {
@@ -194,9 +191,10 @@ std::vector<float> StateKeeper::merged_statistics(uint32_t slot,
   for (const uint32_t place : places) total += snapshots_.own_numbers(slot, place)[0];
   if (total == 0) return out;
   const std::vector<float> first = out;
-  // Equal ones (of micro-shards) keep their bits.
+  // Equal ones (of micro-shards) keep their bits. A NaN equals itself here.
   const bool equal = std::all_of(places.begin(), places.end(), [&](uint32_t place) {
-    return snapshots_.own(slot, place) == first;
+    const std::vector<float> theirs = snapshots_.own(slot, place);
+    return std::memcmp(theirs.data(), first.data(), first.size() * sizeof(float)) == 0;
   });
   if (equal) return first;
   std::fill(out.begin(), out.end(), 0.0f);

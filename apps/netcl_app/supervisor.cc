@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
 #include "apps/netcl_app/probe.h"
+#include "core/base/clock.h"
 #include "core/base/environment.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
@@ -28,17 +28,15 @@ constexpr double kStallSteps = 10;         // ... or this many steps' time
 constexpr size_t kTimedSteps = 101;
 constexpr double kHeldUpSeconds = 2;  // between two looks: the supervisor itself did not run
 constexpr int kPollMs = 200;
-constexpr double kSuspectSeconds = 0.5;  // for a lost worker to explain another one's error
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 sigset_t stop_signals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  struct sigaction hang_up {};
+  ::sigaction(SIGHUP, nullptr, &hang_up);
+  if (hang_up.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);  // nohup
   return set;
 }
 
@@ -59,7 +57,8 @@ Supervisor::Supervisor(std::vector<WorkerPlace> places, Job job, const Dataset& 
       on_message_(std::move(on_message)),
       on_failure_(std::move(on_failure)),
       workers_(places_.size()),
-      best_steps_(places_.size(), 0) {
+      best_steps_(places_.size(), 0),
+      accounts_(places_.size()) {
   outcome_.done.resize(places_.size());
   outcome_.ready.resize(places_.size());
   for (uint32_t place = 0; place < places_.size(); ++place) group_.push_back(place);
@@ -86,9 +85,10 @@ std::vector<std::string> Supervisor::core_limits(const WorkerPlace& place) const
   const auto gpus = std::count_if(places_.begin(), places_.end(), [](const WorkerPlace& other) {
     return other.device.type == "gpu";
   });
-  if (place.device.type != "cpu" || (place.share_count < 2 && gpus == 0)) return {};
-  const int64_t cores =
-      (place.device.compute_units - gpus) / std::max<int64_t>(1, place.share_count);
+  if (place.device.type != "cpu" || (place.shares.count < 2 && gpus == 0)) return {};
+  const int64_t cores = place.shares.units.empty()
+                            ? (place.device.compute_units - gpus) / place.shares.count
+                            : place.shares.range(place.share_index, 0).count;
   const std::string count = std::to_string(std::max<int64_t>(1, cores));
   return {"POCL_MAX_PTHREAD_COUNT=" + count, "POCL_CPU_MAX_CU_COUNT=" + count};
 }
@@ -109,7 +109,7 @@ Job Supervisor::job_for(uint32_t place) const {
   job.parent = ::getpid();
   job.device = places_[place].device;
   job.share_index = places_[place].share_index;
-  job.share_count = places_[place].share_count;
+  job.shares = places_[place].shares;
   job.label = places_[place].label();
   job.has_test = memory_.test != nullptr;
   job.shard = shard_of_group();
@@ -227,9 +227,13 @@ void Supervisor::handle_message(uint32_t place, const Json& message) {
   if (type == "error" || type == "failed") return handle_problem(place, message);
   if (type == "parked") {
     worker.state = Worker::State::kParked;
-    worker.next_group = message.at("next").get<std::vector<uint32_t>>();
+    worker.next_group = message.value("next", std::vector<uint32_t>());
     if (!worker.next_group.empty()) outcome_.done[place] = message.at("account");
     if (outcome_.error) worker.release();
+    return;
+  }
+  if (type == "account") {
+    accounts_[place][message.at("step").get<int64_t>()] = message;
     return;
   }
   if (type == "done") {
@@ -286,10 +290,11 @@ void Supervisor::handle_exit(uint32_t place) {
   if (!status || worker.state == Worker::State::kEnded) return;
   read_messages(place);
   if (worker.state == Worker::State::kEnded) return;
-  const bool expected = worker.said_error || worker.released || !in_group(place) ||
-                        (!job_.survives && status->success() && worker.done);
+  const bool expected =
+      worker.said_error || worker.released || (!job_.survives && status->success() && worker.done);
   worker.state = Worker::State::kEnded;
   if (expected) return;
+  if (!in_group(place) || leaves(place)) return lose_spare(place, *status);
   const bool killed = status->by_signal && status->value == SIGKILL;
   lose(place, ErrorCode::kTraining,
        str_cat("the worker (pid ", worker.child.pid(), ") died", last_words(place), ": ",
@@ -300,6 +305,15 @@ void Supervisor::handle_exit(uint32_t place) {
                policy_ == FailurePolicy::kStop && has_checkpoint()
                    ? ". The last checkpoint is intact; go on with --resume"
                    : ""));
+}
+
+// A worker that the group had left out: the run goes on as it is.
+void Supervisor::lose_spare(uint32_t place, const ExitStatus& status) {
+  const std::string what = str_cat("the worker (pid ", workers_[place]->child.pid(),
+                                   ") died while it was left out: ", status.describe());
+  log_.add({place, places_[place].label(), best_steps_[place], what, FailureLog::kLeftOut,
+            now_seconds()});
+  say(who(place) + what);
 }
 
 void Supervisor::handle_signal() {
@@ -426,105 +440,6 @@ bool Supervisor::all_waiting() const {
     return workers_[place]->state == Worker::State::kParked ||
            workers_[place]->state == Worker::State::kEnded;
   });
-}
-
-void Supervisor::go_on() {
-  if (!snapshots_ || outcome_.error) return;
-  const bool waiting = all_waiting();
-  if (waiting && !recovering_ && all_regroup()) return regroup();
-  if (waiting && !job_.survives) return release_parked();
-  if (!job_.survives) return;
-  if (recovering_ && last_failure_) {
-    if (waiting) next_generation();
-    return;
-  }
-  if (suspect_ && (waiting || now_seconds() > suspect_at_ + kSuspectSeconds))
-    return fail_run(suspect_->code(), suspect_->message());
-  if (!waiting) return;
-  const bool done = std::all_of(group_.begin(), group_.end(),
-                                [this](uint32_t place) { return workers_[place]->done; });
-  if (!done) return complete_outcome();
-  release_parked();
-}
-
-void Supervisor::release_parked() {
-  for (const auto& worker : workers_) {
-    if (worker != nullptr && worker->state == Worker::State::kParked) worker->release();
-  }
-}
-
-bool Supervisor::all_regroup() const {
-  return std::all_of(group_.begin(), group_.end(), [this](uint32_t place) {
-    return workers_[place]->state == Worker::State::kParked && !workers_[place]->next_group.empty();
-  });
-}
-
-// Workers that leave stay parked, and may come back. All want the same.
-void Supervisor::regroup() {
-  group_ = std::vector<uint32_t>(workers_[group_[0]]->next_group);
-  for (const uint32_t place : group_) {
-    if (workers_[place] != nullptr && workers_[place]->state == Worker::State::kEnded)
-      workers_[place].reset();
-  }
-  form_group();
-}
-
-bool Supervisor::in_group(uint32_t place) const {
-  return std::find(group_.begin(), group_.end(), place) != group_.end();
-}
-
-void Supervisor::next_generation() {
-  const Error cause = *last_failure_;
-  const auto found = snapshots_->newest();
-  Failure last;
-  if (!log_.worth_going_on(found ? found->step : -1, &last)) {
-    return fail_run(cause.code(),
-                    str_cat(who(last.place), last.what, ". It failed ", FailureLog::kMostInARow,
-                            " times on end without progress, so the run ends"));
-  }
-  std::vector<uint32_t> left;
-  for (const uint32_t place : group_) {
-    if (workers_[place]->state == Worker::State::kEnded) {
-      best_steps_[place] = std::max(best_steps_[place], state_of(place).step);
-      workers_[place].reset();
-    }
-    if (workers_[place] != nullptr || policy_ == FailurePolicy::kRestart) left.push_back(place);
-  }
-  if (left.empty()) {  // those that the group had left out
-    for (uint32_t place = 0; place < places_.size(); ++place) {
-      if (workers_[place] != nullptr && workers_[place]->state == Worker::State::kParked)
-        left.push_back(place);
-    }
-  }
-  if (left.empty()) {
-    const std::string text = cause.message() + "; no worker is left to continue with";
-    recovering_ = false;
-    outcome_.error = Error(cause.code(), text);
-    if (on_failure_) on_failure_(*outcome_.error);
-    return;
-  }
-  group_ = std::move(left);
-  form_group();
-}
-
-void Supervisor::form_group() {
-  const auto found = snapshots_->newest();
-  ++job_.generation;
-  job_.snapshot = found ? static_cast<int>(found->slot) : -1;
-  resume_step_ = found ? found->step : -1;
-  begin_generation();
-}
-
-void Supervisor::end_of_recovery() {
-  if (!recovering_ || last_failure_ || !all_ready()) return;
-  recovering_ = false;
-  const bool restart = policy_ == FailurePolicy::kRestart;
-  log_.recovered(now_seconds(), restart ? "restarted" : "continued");
-  say(str_cat(
-      "training goes on ",
-      resume_step_ < 0 ? std::string("from the start") : str_cat("after step ", resume_step_),
-      " on ", group_.size(), group_.size() == 1 ? " worker" : " workers", ", ",
-      std::round(log_.latest_recovery_ms()), " ms after the failure"));
 }
 
 void Supervisor::end_survivors() {

@@ -12,6 +12,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,10 +88,13 @@ class Supervisor {
   // What follows once all survivors wait.
   void go_on();
   bool in_group(uint32_t place) const;
-  bool all_regroup() const;  // parked, to go on with another group
+  bool leaves(uint32_t place) const;  // has parked, for a group without it
+  bool all_regroup() const;           // parked, to go on with another group
   void regroup();
   void form_group();
   void release_parked();
+  void lose_spare(uint32_t place, const ExitStatus& status);
+  void end_spares();
   void next_generation();
   void end_of_recovery();
   void fail_run(ErrorCode code, const std::string& text);
@@ -108,10 +112,11 @@ class Supervisor {
   UniqueFd snapshots_fd_;
   std::optional<Snapshots> snapshots_;
   std::shared_ptr<Segment> segment_;
-  std::vector<std::unique_ptr<Worker>> workers_;  // by place; null: lost
-  std::vector<uint32_t> group_;                   // the places of the generation's ranks
-  std::vector<pid_t> pids_;                       // of all workers that there were
-  std::vector<int64_t> best_steps_;               // by place: the last one seen
+  std::vector<std::unique_ptr<Worker>> workers_;   // by place; null: lost
+  std::vector<uint32_t> group_;                    // the places of the generation's ranks
+  std::vector<pid_t> pids_;                        // of all workers that there were
+  std::vector<int64_t> best_steps_;                // by place: the last one seen
+  std::vector<std::map<int64_t, Json>> accounts_;  // by place and step of a snapshot
   UniqueFd signals_;
   RunOutcome outcome_;
   FailureLog log_;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <set>
 
 #include "core/base/file.h"
-#include "core/distributed/process.h"
 
 namespace netcl::app {
 
@@ -59,7 +59,18 @@ const char* track_name(int track) {
 
 }  // namespace
 
-void send_trace(int fd, Trace& trace) {
+void check_trace_place(const std::string& file) {
+  if (file.empty()) return;
+  const std::filesystem::path place = std::filesystem::absolute(file);
+  std::error_code error;
+  NETCL_CHECK(!std::filesystem::is_directory(place, error), ErrorCode::kUsage, "--trace ", file,
+              " is a directory; give the file to write");
+  NETCL_CHECK(std::filesystem::is_directory(place.parent_path(), error), ErrorCode::kUsage,
+              "--trace ", file, ": there is no directory ", place.parent_path().string(),
+              "; make it first");
+}
+
+void send_trace(const std::function<void(const Json&)>& say, Trace& trace) {
   const std::vector<TraceRecord> records = trace.take();
   for (size_t begin = 0; begin < records.size(); begin += kEventsPerMessage) {
     Json events = Json::array();
@@ -70,9 +81,7 @@ void send_trace(int fd, Trace& trace) {
       events.push_back({static_cast<int>(r.track), r.name, r.category, r.step, r.begin_ns, r.end_ns,
                         std::move(numbers)});
     }
-    const Json message = {
-        {"type", "trace"}, {"accuracy_ns", trace.accuracy_ns()}, {"events", std::move(events)}};
-    write_line(fd, message.dump());
+    say({{"type", "trace"}, {"accuracy_ns", trace.accuracy_ns()}, {"events", std::move(events)}});
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,14 +15,17 @@
 
 namespace netcl::app {
 
-// The worker's side: everything recorded, in messages of type "trace" on the status descriptor.
-void send_trace(int fd, Trace& trace);
+// The worker's side: says everything recorded, in messages of type "trace".
+void send_trace(const std::function<void(const Json&)>& say, Trace& trace);
 
 // Which steps of a run are traced: `wanted` after a warm-up, which is shorter where the run is.
 struct TraceWindow {
   int64_t after = 0, steps = 0;
 };
 TraceWindow trace_window(int64_t first_step, int64_t end_step, int64_t wanted);
+
+// Errors: kUsage where no file can be made at `file`, before anything is traced.
+void check_trace_place(const std::string& file);
 
 class TraceFile {
  public:

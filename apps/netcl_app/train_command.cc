@@ -8,6 +8,7 @@
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/data_checks.h"
 #include "apps/netcl_app/formats/load.h"
+#include "apps/netcl_app/group_plan.h"
 #include "apps/netcl_app/init_from.h"
 #include "apps/netcl_app/metric_values.h"
 #include "apps/netcl_app/model_setup.h"
@@ -17,11 +18,11 @@
 #include "apps/netcl_app/run_dir.h"
 #include "apps/netcl_app/supervisor.h"
 #include "apps/netcl_app/trace_file.h"
+#include "apps/netcl_app/transport_probe.h"
 #include "apps/netcl_app/update_choice.h"
 #include "core/base/text.h"
 #include "core/distributed/shard_plan.h"
 #include "core/runtime/layer_set.h"
-#include "core/runtime/transport.h"
 
 namespace netcl::app {
 namespace fs = std::filesystem;
@@ -56,7 +57,8 @@ struct Setup {
   LoadedData data;
   std::vector<DeviceInfo> devices;
   std::vector<WorkerPlace> places;
-  std::string transport, update;
+  GroupPlan group;
+  std::string update;
 };
 
 // Traces the model here, so that its errors name the user's file and nothing was started.
@@ -81,6 +83,17 @@ void check_precision(const TrainConfig& config, const std::vector<WorkerPlace>& 
               join(names, ", "), "; choose fp32, or bf16 or fp16 (16-bit storage, f32 arithmetic)");
 }
 
+GroupPlan choose_group(const TrainOptions& options, const std::vector<WorkerPlace>& places,
+                       const PluginHost& plugins) {
+  GroupWishes wishes;
+  wishes.transport = options.transport;
+  wishes.on_failure = failure_policy_from(options.on_failure);
+  wishes.time = [&](const std::string& staged, const std::string& shared) {
+    return probe_transports(places, {staged, shared}, options.plugin_options(), plugins);
+  };
+  return plan_group(wishes, places, plugins);
+}
+
 Setup prepare(const TrainOptions& options, TrainConfig config) {
   (void)schedule_of(config);
   LoadedData data = load_data(config.data);
@@ -89,23 +102,22 @@ Setup prepare(const TrainOptions& options, TrainConfig config) {
   check_precision(config, places);
   const ShardPlan check_shard(options.shard, places.size());
   PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
-  std::string transport = "none";
-  if (places.size() > 1 || options.transport != "auto")
-    transport = choose_transport(options.transport, plugins);
-  if (places.size() == 1) transport = "none";
   check_pins(options.pins(), plugins);
   check_model(config, data, places.size(), plugins);
   std::vector<DeviceInfo> used;
   for (const WorkerPlace& place : places) used.push_back(place.device);
   const std::string update = choose_update(options.update, used, config);
-  return {std::move(config), std::move(data), devices, std::move(places), transport, update};
+  GroupPlan group = choose_group(options, places, plugins);
+  return {std::move(config), std::move(data), devices, std::move(places), std::move(group), update};
 }
 
 Json environment_of(const Setup& setup, const RunOutcome& outcome) {
   Json out = {{"netcl", "0.1.0"},
-              {"transport", setup.transport},
+              {"transport", setup.group.transport},
               {"update", setup.update},
               {"workers", Json::array()}};
+  if (!setup.group.why.empty()) out["transport_why"] = setup.group.why;
+  if (!setup.group.probe.is_null()) out["transport_probe"] = setup.group.probe;
   if (setup.places.size() > 1) {  // the shares at the end
     out["shard_weights"] = Json::array();
     for (const Json& done : outcome.done)
@@ -146,7 +158,7 @@ class Recording {
     if (type == "step" || type == "losses") losses(message);
     if (type == "note") progress_.line(message.at("text").get<std::string>());
     if (type == "epoch") epoch(message);
-    if (type == "trace") trace_.add(rank, message);
+    if (type == "trace") trace_.add(message.value("rank", rank), message);
   }
 
   // Writes what the workers traced, if they did. Errors: kCheckpoint.
@@ -171,9 +183,16 @@ class Recording {
     out["samples_per_second"] = seconds_ > 0 ? samples_ / seconds_ : 0;
     out["train_loss"] = train_loss_;
     out["metrics"] = metrics_;
-    out["transport"] = setup_.transport;
+    out["transport"] = setup_.group.transport;
+    if (!setup_.group.probe.is_null()) out["transport_probe"] = setup_.group.probe;
     out["workers"] = Json::array();
     std::string stopped = "failed";
+    double seconds = 0;  // of training; waiting for another worker's checkpoints is none
+    for (const Json& done : outcome.done) {
+      if (!done.is_object() || !done.contains("stopped")) continue;
+      const double own = done.at("seconds").get<double>();
+      seconds = seconds == 0 ? own : std::min(seconds, own);
+    }
     for (size_t r = 0; r < setup_.places.size(); ++r) {
       const Json& done = outcome.done[r];
       Json worker = {{"rank", r},
@@ -182,12 +201,12 @@ class Recording {
                      {"share", 0},
                      {"samples_per_second", 0}};
       if (done.is_object()) {
-        const double seconds = done.at("seconds").get<double>();
         worker["samples"] = done.at("samples");
         worker["share"] = done.at("share");
+        // All train at the same time.
         if (seconds > 0) worker["samples_per_second"] = done.at("samples").get<double>() / seconds;
         if (done.contains("account")) out["account"] = done.at("account");
-        stopped = done.at("stopped").get<std::string>();
+        stopped = done.value("stopped", stopped);  // none of a worker that left the group
       }
       out["workers"].push_back(worker);
     }
@@ -272,7 +291,7 @@ Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
   job.config_name = (dir.path() / "config.json").string();
   job.plugins = options.plugin_options();
   job.pins = options.pins();
-  job.transport = setup.transport;
+  job.transport = setup.group.transport;
   job.shard = options.shard;
   job.update = setup.update;
   job.regroups = options.shard == "auto" && setup.config.micro_shards == 0;
@@ -302,6 +321,7 @@ void describe_run(const Setup& setup, Progress& progress) {
   progress.line(str_cat("training ", setup.config.name, " on ", join(labels, ", "), "; ",
                         setup.data.train.epoch_samples(), " training and ",
                         setup.data.test ? setup.data.test->num_samples() : 0, " test samples"));
+  if (!setup.group.probe.is_null()) progress.line("transport " + setup.group.why);
 }
 
 // The account of a run on several devices, for people.
@@ -385,6 +405,7 @@ RunDir open_run_dir(const TrainOptions& options, const Start& start, const std::
 int run_train(const TrainOptions& options) {
   NETCL_CHECK(std::isfinite(options.stall_timeout), ErrorCode::kUsage, "--stall-timeout ",
               options.stall_timeout, ": expected a number of seconds");
+  check_trace_place(options.trace);
   TrainConfig config = load_train_config(options.config, options.overrides());
   if (options.reproducible && config.micro_shards == 0)
     config.micro_shards = usual_micro_shards(config.batch_size);
@@ -406,15 +427,16 @@ int run_train(const TrainOptions& options) {
   Recording recording(dir, progress, setup, start.checkpoint.state);
   Job job = make_job(options, setup, dir, start.file);
   ask_for_trace(job, options, setup, recording.steps());
+  const std::vector<WorkerPlace> workers = worker_places(setup.group, setup.places, job);
   Supervisor supervisor(
-      setup.places, std::move(job), setup.data.train, setup.data.test ? &*setup.data.test : nullptr,
+      workers, std::move(job), setup.data.train, setup.data.test ? &*setup.data.test : nullptr,
       [&](uint32_t rank, const Json& message) { recording.message(rank, message); },
       [&](const Error& error) {
         progress.finish();
         std::cerr << "error: " << error.message() << std::endl;
       },
       failure_policy_from(options.on_failure));
-  RunOutcome outcome = supervisor.run();
+  RunOutcome outcome = by_rank(supervisor.run(), setup.group, setup.places.size());
   progress.finish();
   try {
     dir.write_environment(environment_of(setup, outcome));
@@ -438,11 +460,11 @@ void add_train_command(CLI::App& app, Run& run) {
       ->required();
   command
       ->add_option("--devices", options->devices,
-                   "Devices, such as all, gpu, gpu:0,cpu:0 or cpu:0/2")
+                   "Devices, such as all, gpu, gpu:0,cpu:0, cpu:0/2 or cpu:0/4+12")
       ->capture_default_str();
   command
       ->add_option("--transport", options->transport,
-                   "Transport plugin that adds gradients up, or auto")
+                   "Transport plugin that adds gradients up, or auto: the fastest that can")
       ->capture_default_str();
   command
       ->add_option("--shard", options->shard,

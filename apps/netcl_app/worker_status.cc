@@ -1,6 +1,7 @@
 #include "apps/netcl_app/worker_status.h"
 
 #include <exception>
+#include <utility>
 
 #include "core/cl/opencl.h"
 #include "core/distributed/process.h"
@@ -8,6 +9,12 @@
 namespace netcl::app {
 
 void send_status(const Json& message) { write_line(WorkerFds::kStatus, message.dump()); }
+
+Logger status_logger(StatusSink say) {
+  return Logger([say = std::move(say)](LogLevel level, const std::string& text) {
+    if (level >= LogLevel::kWarning) say({{"type", "note"}, {"text", text}});
+  });
+}
 
 std::optional<Problem> problem_of(const std::function<void()>& body) {
   try {
@@ -22,13 +29,17 @@ std::optional<Problem> problem_of(const std::function<void()>& body) {
   }
 }
 
+Json problem_message(const char* type, const Problem& problem, bool first) {
+  return {{"type", type},
+          {"code", exit_code(problem.code)},
+          {"message", problem.text},
+          {"first", first}};
+}
+
 void say_problem(const char* type, Segment* segment, const Job& job, const Problem& problem) {
   const std::string who = str_cat("rank ", job.rank, " (", job.label, ")");
   const bool first = segment == nullptr || segment->abort(who + ": " + problem.text);
-  send_status({{"type", type},
-               {"code", exit_code(problem.code)},
-               {"message", problem.text},
-               {"first", first}});
+  send_status(problem_message(type, problem, first));
 }
 
 }  // namespace netcl::app

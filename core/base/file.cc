@@ -55,8 +55,14 @@ void sync_directory(const fs::path& directory) {
 
 }  // namespace
 
+fs::path temporary_file(const fs::path& path) {
+  const pid_t process = ::getpid(), thread = ::gettid();
+  const std::string by_thread = thread == process ? "" : "-" + std::to_string(thread);
+  return path.string() + by_thread + ".tmp" + std::to_string(process);
+}
+
 void write_file_atomic(const fs::path& path, std::string_view bytes, ErrorCode code) {
-  const fs::path temporary = path.string() + ".tmp" + std::to_string(::getpid());
+  const fs::path temporary = temporary_file(path);
   UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   NETCL_CHECK(fd.valid(), code, temporary.string(), ": cannot be created: ", std::strerror(errno),
               advice(errno));

@@ -18,6 +18,9 @@ std::string read_file(const std::filesystem::path& path, ErrorCode code);
 // directory, so a crash or a full disk leaves the old content. Errors: `code`.
 void write_file_atomic(const std::filesystem::path& path, std::string_view bytes, ErrorCode code);
 
+// The temporary file of a write by the calling thread: no other thread or process has the same.
+std::filesystem::path temporary_file(const std::filesystem::path& path);
+
 // Removes what write_file_atomic of a process that was killed has left in the directory. The
 // process must have ended. Errors: none; a file that cannot be removed stays.
 void remove_temporary_files(const std::filesystem::path& directory, int64_t pid);

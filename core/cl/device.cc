@@ -140,32 +140,49 @@ std::vector<FoundDevice> enumerate_devices() {
   return out;
 }
 
-std::vector<FoundDevice> divide_device(const FoundDevice& whole, int count) {
+std::vector<FoundDevice> divide_device(const FoundDevice& whole, const DeviceShares& shares) {
   const DeviceInfo& info = whole.info;
-  NETCL_CHECK(count > 0 && info.compute_units % count == 0, ErrorCode::kDevice, info.selector, " (",
-              info.name, ") has ", info.compute_units, " compute units, which are not ", count,
-              " equal shares");
-  const cl_device_partition_property properties[] = {
-      CL_DEVICE_PARTITION_EQUALLY,
-      static_cast<cl_device_partition_property>(info.compute_units / count), 0};
+  std::vector<cl_device_partition_property> properties;
+  if (shares.units.empty()) {
+    NETCL_CHECK(shares.count > 0 && info.compute_units % shares.count == 0, ErrorCode::kDevice,
+                info.selector, " (", info.name, ") has ", info.compute_units,
+                " compute units, which are not ", shares.count, " equal shares");
+    properties = {CL_DEVICE_PARTITION_EQUALLY, info.compute_units / shares.count, 0};
+  } else {
+    properties.push_back(CL_DEVICE_PARTITION_BY_COUNTS);
+    properties.insert(properties.end(), shares.units.begin(), shares.units.end());
+    properties.insert(properties.end(), {CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0});
+  }
   std::vector<cl::Device> parts;
-  with_cl_errors("dividing " + info.selector + " (" + info.name + ") into sub-devices", [&] {
+  with_cl_errors("dividing " + info.selector + "/" + shares.text() + " (" + info.name + ")", [&] {
     cl::Device device = whole.device;
-    device.createSubDevices(properties, &parts);
+    device.createSubDevices(properties.data(), &parts);
   });
   std::vector<FoundDevice> out;
   for (const cl::Device& part : parts) {
     FoundDevice found{info, part};
-    found.info.compute_units = info.compute_units / count;
+    found.info.compute_units = shares.range(static_cast<int>(out.size()), info.compute_units).count;
     found.info.selector += str_cat("#", out.size());
     out.push_back(std::move(found));
   }
   return out;
 }
 
+cl::Context shared_context(const std::vector<FoundDevice>& devices) {
+  std::vector<cl::Device> all;
+  std::string names;
+  for (const FoundDevice& found : devices) {
+    names += (all.empty() ? "" : ", ") + found.info.selector;
+    all.push_back(found.device);
+  }
+  return with_cl_errors("opening one context for " + names, [&] { return cl::Context(all); });
+}
+
 Device::Device(FoundDevice found, std::filesystem::path cache_dir, Logger log)
-    : info_(std::move(found.info)), device_(std::move(found.device)) {
-  context_ = with_cl_errors("opening " + info_.name, [&] { return cl::Context(device_); });
+    : Device(found, shared_context({found}), std::move(cache_dir), std::move(log)) {}
+
+Device::Device(FoundDevice found, cl::Context context, std::filesystem::path cache_dir, Logger log)
+    : info_(std::move(found.info)), device_(std::move(found.device)), context_(std::move(context)) {
   programs_ = std::make_unique<ProgramCache>(info_, context_, device_, std::move(cache_dir), log);
 }
 

@@ -26,14 +26,19 @@ std::vector<FoundDevice> enumerate_devices();
 // known by their platform only, so `all` never picks one.
 void assign_selectors(std::vector<DeviceInfo*> devices);
 
-// The device's compute units in `count` equal shares, each a device of its own ("cpu:0#1").
-// Errors: kDevice if the device cannot be divided so.
-std::vector<FoundDevice> divide_device(const FoundDevice& whole, int count);
+// The device's compute units in equal shares, or in shares of given sizes, each a device of its own
+// ("cpu:0#1"). Errors: kDevice if the device cannot be divided so.
+std::vector<FoundDevice> divide_device(const FoundDevice& whole, const DeviceShares& shares);
+
+// A context of several devices. Errors: kDevice where their drivers cannot share one.
+cl::Context shared_context(const std::vector<FoundDevice>& devices);
 
 class Device {
  public:
   // Creates a context for the device alone. Errors: kDevice.
   Device(FoundDevice found, std::filesystem::path cache_dir, Logger log);
+  // The device within a context that has others, too.
+  Device(FoundDevice found, cl::Context context, std::filesystem::path cache_dir, Logger log);
 
   const DeviceInfo& info() const { return info_; }
   const cl::Device& cl_device() const { return device_; }

@@ -1,6 +1,8 @@
 #include "core/cl/device_info.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 namespace netcl {
 
@@ -32,6 +34,22 @@ void visit_members(Info& info, Visit&& visit) {
 }
 
 }  // namespace
+
+DeviceShares::Range DeviceShares::range(int index, int64_t available) const {
+  if (!units.empty()) {
+    return {std::accumulate(units.begin(), units.begin() + index, int64_t{0}),
+            units[static_cast<size_t>(index)]};
+  }
+  const int64_t first = index * available / count;
+  return {first, std::max<int64_t>(1, (index + 1) * available / count - first)};
+}
+
+std::string DeviceShares::text() const {
+  if (units.empty()) return std::to_string(count);
+  std::string out;
+  for (const int64_t each : units) out += (out.empty() ? "" : "+") + std::to_string(each);
+  return out;
+}
 
 nlohmann::ordered_json to_json(const DeviceInfo& info) {
   nlohmann::ordered_json out;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace netcl {
 
@@ -29,6 +31,24 @@ struct DeviceInfo {
   std::string platform_selector() const {
     return platform_key + ":" + std::to_string(platform_device);
   }
+};
+
+// How a device is dealt out: in `count` even parts, or in parts of given compute units.
+struct DeviceShares {
+  int count = 1;
+  std::vector<int64_t> units;  // compute units of each part; empty: even parts
+
+  DeviceShares(int even_parts = 1) : count(even_parts) {}
+  explicit DeviceShares(std::vector<int64_t> sizes)
+      : count(static_cast<int>(sizes.size())), units(std::move(sizes)) {}
+
+  struct Range {
+    int64_t first = 0, count = 0;
+  };
+  // Which of `available` compute units part `index` is: at least one, and beyond `available` where
+  // there are not enough of them.
+  Range range(int index, int64_t available) const;
+  std::string text() const;  // "2" or "4+12", as in a selector
 };
 
 // All members; the same keys as the fields.

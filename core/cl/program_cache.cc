@@ -1,5 +1,6 @@
 #include "core/cl/program_cache.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/base/file.h"
@@ -109,16 +110,27 @@ bool ProgramCache::load(const fs::path& path, uint64_t key, const std::string& o
   return false;
 }
 
+// Of this device; empty for a program that was not built for it. A program belongs to all devices
+// of its context.
+std::vector<unsigned char> ProgramCache::binary_of(const cl::Program& program) const {
+  const std::vector<cl::Device> devices = program.getInfo<CL_PROGRAM_DEVICES>();
+  const std::vector<std::vector<unsigned char>> binaries = program.getInfo<CL_PROGRAM_BINARIES>();
+  for (size_t i = 0; i < std::min(devices.size(), binaries.size()); ++i) {
+    if (devices[i]() == device_()) return binaries[i];
+  }
+  return {};
+}
+
 void ProgramCache::store(const fs::path& path, uint64_t key, const cl::Program& program) {
   if (disk_failed_) return;
   try {
-    const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
-    if (binaries.size() != 1 || binaries[0].empty()) return;
+    const std::vector<unsigned char> bytes_of_device = binary_of(program);
+    if (bytes_of_device.empty()) return;
     // PoCL packs the files of a folder that other processes fill, too: what two looks do not find
     // alike was being written, and would end the process that loads it.
-    if (program.getInfo<CL_PROGRAM_BINARIES>() != binaries) return;
-    const std::string_view binary(reinterpret_cast<const char*>(binaries[0].data()),
-                                  binaries[0].size());
+    if (binary_of(program) != bytes_of_device) return;
+    const std::string_view binary(reinterpret_cast<const char*>(bytes_of_device.data()),
+                                  bytes_of_device.size());
     EntryHeader header{};
     std::memcpy(header.magic, kMagic, sizeof(kMagic));
     header.key = key;

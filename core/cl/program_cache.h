@@ -7,11 +7,13 @@
 #ifndef NETCL_CORE_CL_PROGRAM_CACHE_H_
 #define NETCL_CORE_CL_PROGRAM_CACHE_H_
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "core/base/log.h"
 #include "core/cl/device_info.h"
@@ -21,7 +23,7 @@ namespace netcl {
 
 class ProgramCache {
  public:
-  // `directory` empty: memory only.
+  // `context` has `device`, perhaps beside others. `directory` empty: memory only.
   ProgramCache(const DeviceInfo& info, cl::Context context, cl::Device device,
                std::filesystem::path directory, Logger log);
 
@@ -40,6 +42,7 @@ class ProgramCache {
                                    const std::string& options, const cl::Error& e) const;
   bool load(const std::filesystem::path& path, uint64_t key, const std::string& options,
             cl::Program* out);
+  std::vector<unsigned char> binary_of(const cl::Program& program) const;
   void store(const std::filesystem::path& path, uint64_t key, const cl::Program& program);
 
   const DeviceInfo info_;
@@ -51,7 +54,7 @@ class ProgramCache {
   std::mutex mutex_;
   std::unordered_map<std::string, cl::Program> programs_;
   bool disk_failed_ = false;
-  size_t num_built_ = 0, num_from_disk_ = 0;
+  std::atomic<size_t> num_built_{0}, num_from_disk_{0};
 };
 
 }  // namespace netcl

@@ -1,5 +1,6 @@
 #include "core/distributed/collective_trace.h"
 
+#include "core/abi/netcl_names.hpp"
 #include "core/base/error.h"
 #include "core/tensor/shape.h"
 
@@ -9,27 +10,6 @@ namespace {
 
 // A wait that returns within this time has not seen the moment of completion.
 constexpr uint64_t kAtOnceNs = 20'000;
-
-const char* kind_name(uint32_t kind) {
-  switch (kind) {
-    case NETCL_ALL_REDUCE:
-      return "all_reduce";
-    case NETCL_BROADCAST:
-      return "broadcast";
-    case NETCL_BARRIER:
-      return "barrier";
-    case NETCL_REDUCE_SCATTER:
-      return "reduce_scatter";
-    case NETCL_ALL_GATHER:
-      return "all_gather";
-    case NETCL_SCATTER:
-      return "scatter";
-    case NETCL_GATHER:
-      return "gather";
-    default:
-      return "collective";
-  }
-}
 
 }  // namespace
 
@@ -45,7 +25,7 @@ void CollectiveTrace::posted(Ticket ticket, const netcl_coll& collective) {
   const uint64_t element =
       collective.kind == NETCL_BARRIER ? 0 : size_of(static_cast<DType>(collective.dtype));
   in_flight_[ticket.value] = {
-      str_cat(kind_name(collective.kind), " ",
+      str_cat(plugin::collective_name(collective.kind), " ",
               std::string_view(collective.name.ptr, collective.name.len)),
       Trace::now_ns(), collective.count * element, number_++,
       cl::Event(static_cast<cl_event>(collective.ready), /*retainObject=*/true)};

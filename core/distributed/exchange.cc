@@ -4,13 +4,11 @@
 #include <limits>
 #include <string_view>
 
-#include "core/collective/futex.h"
+#include "core/base/clock.h"
 
 namespace netcl {
 
 namespace {
-
-double now_seconds() { return static_cast<double>(monotonic_ns()) * 1e-9; }
 
 // Passes add up in `send`, so nothing of it is ready before the last one: one bucket.
 BucketSizes sizes_for(const Replica& replica, const BucketSizes& sizes) {

@@ -27,7 +27,7 @@ std::optional<GroupChoice::Regroup> GroupChoice::end_trial(Departure& trial,
                                                            const GroupMeasure& now,
                                                            std::string* note) {
   trial.seconds_without = now.step_seconds;
-  if (trial.seconds_without <= trial.seconds_with) {
+  if (trial.seconds_without <= trial.seconds_with * (1 + kNoise)) {
     trial.state = Departure::State::kAway;
     *note = str_cat(trial.name, " stays out of the group: ", with_and_without(trial));
     return std::nullopt;
@@ -62,14 +62,18 @@ std::optional<GroupChoice::Regroup> GroupChoice::look(const GroupMeasure& now, i
   for (size_t i = 0; i < now.names.size(); ++i) {
     if (!may_leave(now.names[i])) continue;
     std::vector<RankCost> costs = now.costs;
+    // Also those without rows: they may be what helps.
+    for (RankCost& cost : costs) cost.takes_part = cost.line.per_row > 0 || cost.line.fixed > 0;
     costs[i].takes_part = false;
     std::vector<int64_t> others = equal_finish_rows(costs, now.pass_size);
     if (others.empty()) continue;
-    const double gain = now.step_seconds - finish_seconds(costs, others) - exposed;
+    double gain = now.step_seconds - finish_seconds(costs, others) - exposed;
+    // Of one without rows no fit tells what its presence costs: at most what nothing else explains.
+    const bool idle = now.rows[i] == 0;
+    const bool long_run = now.step_seconds * left >= kWorthALook;
+    if (idle && exposed >= kLargePart * now.step_seconds) gain = std::max(gain, exposed);
     const bool saves = gain >= kLeastGain * now.step_seconds && gain * left >= kLeastSaved;
-    // Of one without rows no fit tells what its presence costs.
-    const bool idle = now.rows[i] == 0 && now.step_seconds * left >= kWorthALook;
-    if (!saves && !idle) continue;
+    if (!saves && !(idle && long_run)) continue;
     if (leaves && gain <= best) continue;
     best = gain;
     leaves = i;

@@ -62,6 +62,8 @@ class GroupChoice {
 
   static constexpr double kLeastGain = 0.03;  // of a step
   static constexpr double kLeastSaved = 1;    // seconds of the rest of the run
+  static constexpr double kNoise = 0.02;      // of a step, for a trial
+  static constexpr double kLargePart = 0.25;  // of a step, that sums and waiting take
   static constexpr double kWorthALook = 60;   // seconds of the rest, where no fit can tell
 
  private:

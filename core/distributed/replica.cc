@@ -123,6 +123,10 @@ void Replica::make_arenas() {
   if (statistics_bytes > 0) {
     statistics_ = queue_->allocate(statistics_bytes, "the statistics");
     next_statistics_ = queue_->allocate(statistics_bytes, "the next statistics");
+    // Its gaps are never written by kernels, but copied, kept and compared like the rest.
+    with_cl_errors("clearing the next statistics", [&] {
+      queue_->cl().enqueueFillBuffer(next_statistics_->buffer(), 0.0f, 0, statistics_bytes);
+    });
   }
   for (const std::string& name : graphs_.plan.states) {
     states_.emplace_back(name, queue_->allocate(share_bytes, "the optimiser's " + name));

@@ -166,6 +166,9 @@ void ShardPlanner::begin(Stage stage) {
 ShardPlanner::Change ShardPlanner::change_to(std::vector<int64_t> rows, Stage stage) {
   begin(stage);
   rows_ = std::move(rows);
+  if (!step_seconds_.empty()) {
+    before_ = {lower_median(copy_of(step_seconds_)), lower_median(copy_of(exposed_))};
+  }
   step_seconds_.clear();
   exposed_.clear();
   skip_ = 2;  // the step under way has the old plan, the next one may compile
@@ -295,7 +298,7 @@ std::optional<ShardPlanner::Change> ShardPlanner::try_without_one() {
 
 std::optional<ShardPlanner::Change> ShardPlanner::end_trial() {
   const double seconds = lower_median(copy_of(step_seconds_));
-  const bool better = trial_.seconds <= 0 || seconds <= trial_.seconds;
+  const bool better = trial_.seconds <= 0 || seconds <= trial_.seconds * (1 - kTrialGain);
   std::vector<std::string> names;
   for (size_t i = 0; i < n_; ++i) {
     if (!trial_.without[i]) continue;
@@ -337,8 +340,9 @@ GroupMeasure ShardPlanner::measure() const {
 ShardAccount ShardPlanner::account() const {
   ShardAccount out;
   const auto batch = static_cast<double>(options_.batch_size);
-  const double step = lower_median(copy_of(step_seconds_));
-  const double exposed = lower_median(copy_of(exposed_));
+  const bool measured = !step_seconds_.empty();  // else with the plan before
+  const double step = measured ? lower_median(copy_of(step_seconds_)) : before_.step_seconds;
+  const double exposed = measured ? lower_median(copy_of(exposed_)) : before_.exposed;
   if (step > 0) {
     out.all_samples_per_second = batch / step;
     out.exposed = exposed / step;

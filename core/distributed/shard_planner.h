@@ -59,6 +59,7 @@ class ShardPlanner {
   const std::vector<int64_t>& rows() const { return rows_; }
 
   static constexpr double kLeastGain = 0.03;    // of a step's time, or no change
+  static constexpr double kTrialGain = 0.01;    // of a step's time, measured without a rank
   static constexpr double kMaxChange = 0.2;     // of a share, in a steady run
   static constexpr double kNewSpeed = 1.25;     // measured by fitted time: the speed has changed
   static constexpr double kWorthKeeping = 1.1;  // time without a rank by time with it: no trial
@@ -105,7 +106,10 @@ class ShardPlanner {
   int64_t patience_ = 1;  // grows while speeds change all the time
   int64_t calm_ = 0;      // steps since the last change of speed
   std::deque<double> step_seconds_, exposed_;  // of full steps with this plan
-  std::vector<std::deque<double>> ratios_;     // measured by fitted, of the last steps
+  struct {
+    double step_seconds = 0, exposed = 0;
+  } before_;                                // medians of the plan before; 0: not measured
+  std::vector<std::deque<double>> ratios_;  // measured by fitted, of the last steps
 };
 
 }  // namespace netcl

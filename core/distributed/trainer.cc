@@ -1,21 +1,17 @@
 #include "core/distributed/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <set>
 
+#include "core/base/clock.h"
 #include "core/distributed/divergence.h"
 #include "core/distributed/statistics_merge.h"
 
 namespace netcl {
 
 namespace {
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 float* floats(const PinnedBuffer& buffer) { return static_cast<float*>(buffer.data()); }
 
@@ -37,6 +33,24 @@ int64_t own_rows(const TrainerOptions& options, const ShardPlan& plan, uint32_t 
   return fits < pass ? fits * options.accumulate : most;
 }
 
+// Micro-shards stay where they are; a planner only measures them.
+ShardPlan fixed(ShardPlan plan) {
+  plan.fix();
+  return plan;
+}
+
+// Of the run so far; one that is in the group is back, however that came about.
+std::vector<Departure> departures_of(const TrainerOptions& options) {
+  if (!options.progress) return {};
+  std::vector<Departure> out = options.progress->departures;
+  for (Departure& each : out) {
+    for (const std::string& name : options.rank_names) {
+      if (each.name == name) each.state = Departure::State::kBack;
+    }
+  }
+  return out;
+}
+
 void wait(const cl::Event& event, Trace* trace, const char* what) {
   const TraceSpan span(trace, what, "wait");
   with_cl_errors("waiting for a step", [&] { event.wait(); });
@@ -49,7 +63,7 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
     : options_(std::move(options)),
       replica_(replica),
       group_(group),
-      plan_(std::move(plan)),
+      plan_(options_.micro_shards > 0 ? fixed(std::move(plan)) : std::move(plan)),
       train_(train),
       test_(test),
       hooks_(std::move(hooks)),
@@ -66,7 +80,7 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
       plateau_(options_.plateau),
       step_(options_.first_step),
       planner_(planner_options(options_, batch_sizes()[0], group.n_ranks), plan_),
-      group_choice_(options_.progress ? options_.progress->departures : std::vector<Departure>()) {
+      group_choice_(departures_of(options_)) {
   if (group_.bootstrap != nullptr) times_.emplace(*group_.bootstrap);
   const Device& device = replica_.queue().device();
   const size_t row_bytes = train_.input_bytes() + train_.label_bytes();
@@ -395,7 +409,6 @@ void Trainer::say(const std::string& text) const {
 }
 
 bool Trainer::replan(const StepTime& mine) {
-  if (!micro_shards_.empty()) return false;
   std::vector<StepTime> all = {mine};
   if (times_) {
     times_->write(step_, mine);

@@ -123,6 +123,13 @@ Provision read_provision(const ordered_json& json, size_t index, const fs::path&
     }
     out.priority = priority.get<int>();
   }
+  if (json.contains("one_context")) {
+    if (!json["one_context"].is_boolean() || out.transport.empty()) {
+      refuse("NPL-01", path.string(), ": ", where,
+             ".one_context must be true or false, beside \"transport\"");
+    }
+    out.one_context = json["one_context"].get<bool>();
+  }
   return out;
 }
 

@@ -34,14 +34,16 @@ const FoundDevice& Runtime::found(const DeviceInfo& wanted) const {
   return *it;
 }
 
-// The devices behind `count` shares: sub-devices, or the whole one.
-std::vector<FoundDevice> Runtime::parts(const FoundDevice& whole, int count) const {
-  const bool divisible = whole.info.type == "cpu" && whole.info.compute_units % count == 0;
-  if (count == 1 || !divisible) return {whole};
+// The devices behind the shares: sub-devices, or the whole one.
+std::vector<FoundDevice> Runtime::parts(const FoundDevice& whole,
+                                        const DeviceShares& shares) const {
+  if (!shares.units.empty()) return divide_device(whole, shares);
+  const bool divisible = whole.info.type == "cpu" && whole.info.compute_units % shares.count == 0;
+  if (shares.count == 1 || !divisible) return {whole};
   try {
-    return divide_device(whole, count);
+    return divide_device(whole, shares);
   } catch (const Error& e) {
-    options_.log.info(e.message(), "; its ", count, " queues share the whole device");
+    options_.log.info(e.message(), "; its ", shares.count, " queues share the whole device");
     return {whole};
   }
 }
@@ -51,19 +53,21 @@ std::unique_ptr<Device> Runtime::open(FoundDevice found) const {
       std::move(found), options_.cache_dir.value_or(environment::cache_dir()), options_.log);
 }
 
-std::shared_ptr<Queue> Runtime::queue(const DeviceInfo& device, int index, int count) {
-  NETCL_CHECK(count >= 1 && index >= 0 && index < count, ErrorCode::kUsage, "queue ", index, " of ",
-              count, " on ", device.selector, ": shares count from 0 to the number of them less 1");
-  const std::string key = str_cat(device.platform_selector(), "/", count);
+std::shared_ptr<Queue> Runtime::queue(const DeviceInfo& device, int index,
+                                      const DeviceShares& shares) {
+  NETCL_CHECK(shares.count >= 1 && index >= 0 && index < shares.count, ErrorCode::kUsage, "queue ",
+              index, " of ", shares.count, " on ", device.selector,
+              ": shares count from 0 to the number of them less 1");
+  const std::string key = str_cat(device.platform_selector(), "/", shares.text());
   if (shares_.count(key) == 0) {
-    Shares shares;
-    for (FoundDevice& part : parts(found(device), count)) {
-      shares.devices.push_back(open(std::move(part)));
+    Shares made;
+    for (FoundDevice& part : parts(found(device), shares)) {
+      made.devices.push_back(open(std::move(part)));
     }
-    for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-      shares.queues.push_back(Queue::create(*shares.devices[i % shares.devices.size()]));
+    for (size_t i = 0; i < static_cast<size_t>(shares.count); ++i) {
+      made.queues.push_back(Queue::create(*made.devices[i % made.devices.size()]));
     }
-    shares_[key] = std::move(shares);
+    shares_[key] = std::move(made);
   }
   return shares_[key].queues[static_cast<size_t>(index)];
 }

@@ -41,10 +41,11 @@ class Runtime {
   // All devices that drivers offer to this process, simulators included, with their selectors.
   const std::vector<DeviceInfo>& devices() const { return infos_; }
 
-  // The queue of share `index` of `count` on one of devices(); the same one at every call. A
-  // processor whose compute units can be dealt out equally is divided into sub-devices, a queue
-  // each; on any other device the shares are queues side by side. Errors: kDevice.
-  std::shared_ptr<Queue> queue(const DeviceInfo& device, int index = 0, int count = 1);
+  // The queue of part `index` of `shares` on one of devices(); the same one at every call. A
+  // processor whose compute units can be dealt out so is divided into sub-devices, a queue each; on
+  // any other device even parts are queues side by side. Errors: kDevice.
+  std::shared_ptr<Queue> queue(const DeviceInfo& device, int index = 0,
+                               const DeviceShares& shares = {});
 
   PluginHost& plugins() { return plugins_; }
   KernelChoice& kernels() { return kernels_; }
@@ -57,7 +58,7 @@ class Runtime {
     std::vector<std::shared_ptr<Queue>> queues;    // one a share
   };
   const FoundDevice& found(const DeviceInfo& wanted) const;
-  std::vector<FoundDevice> parts(const FoundDevice& whole, int count) const;
+  std::vector<FoundDevice> parts(const FoundDevice& whole, const DeviceShares& shares) const;
   std::unique_ptr<Device> open(FoundDevice found) const;
 
   const RuntimeOptions options_;
@@ -66,7 +67,7 @@ class Runtime {
   PluginHost plugins_;
   KernelChoice kernels_;
   LayerSet layers_;
-  std::map<std::string, Shares> shares_;  // by device and number of shares
+  std::map<std::string, Shares> shares_;  // by device and how it is dealt out
 };
 
 }  // namespace netcl

@@ -32,6 +32,30 @@ std::string choose_transport(const std::string& name, const PluginHost& plugins)
        names.empty() ? "; none was found, see `netcl-app plugins list`" : suggest(name, names));
 }
 
+bool needs_one_context(const std::string& id, const PluginHost& plugins) {
+  for (const Manifest* manifest : plugins.manifests("transport")) {
+    if (manifest->id != id) continue;
+    for (const Provision& provision : manifest->provides) {
+      if (!provision.transport.empty()) return provision.one_context;
+    }
+  }
+  return false;
+}
+
+std::string best_transport(bool one_context, const PluginHost& plugins) {
+  std::string best;
+  int best_priority = 0;
+  for (const Manifest* manifest : plugins.manifests("transport")) {
+    for (const Provision& provision : manifest->provides) {
+      if (provision.transport.empty() || provision.one_context != one_context) continue;
+      if (!best.empty() && provision.priority <= best_priority) continue;
+      best = manifest->id;
+      best_priority = provision.priority;
+    }
+  }
+  return best;
+}
+
 TransportAccess transport_access(LoadedPlugin& plugin) {
   TransportAccess out;
   out.api = &plugin.table<netcl_transport_api>(NETCL_TRANSPORT_INTERFACE);

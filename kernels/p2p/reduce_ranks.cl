@@ -5,8 +5,9 @@
 //            place. weights: of the ranks, for MEAN; total: their sum.
 // Defines    RANKS: 1 to 8; DTYPE: f32 f16 bf16 i32 i64 u8; OP: SUM MAX MIN PROD MEAN.
 // Order      ((x0 op x1) op x2) op ..., whatever the part. 16-bit floats are computed in f32 and
-//            rounded once; integers wrap; max and min keep the first of equal values and pass NaN
-//            on; every NaN becomes the quiet one. The same bits as the host transport's.
+//            rounded once; integers wrap, but not in MEAN, which is cut towards zero; max and min
+//            keep the first of equal values and pass NaN on; every NaN becomes the quiet one. The
+//            same bits as the host transport's.
 #pragma OPENCL FP_CONTRACT OFF
 
 #define SUM 1
@@ -70,6 +71,14 @@ static inline VALUE netcl_join_values(const VALUE a, const VALUE b) {
     value = any ? value + term : term; \
     any = 1; \
   }
+#elif OP == MEAN
+// x = q RANKS + rest: the sums of q and of the rests fit where the sum of x does not.
+#define TERM(r) \
+  { \
+    const long x = (long)LOAD(DTYPE)(x##r, from.s##r + i); \
+    quotients += x / RANKS; \
+    rests += x % RANKS; \
+  }
 #else
 #define TERM(r) \
   { \
@@ -106,13 +115,21 @@ __kernel void reduce_ranks_p2p_part(LIST(BUCKETS_, RANKS) __global TYPE(DTYPE) *
   if (i >= n) return;
   const ulong at = first + i;
   VALUE value = 0;
+#if OP == MEAN && !IS_FLOAT
+  long quotients = 0, rests = 0;
+#else
   int any = 0;
+#endif
   LIST(TERMS_, RANKS)
 #if OP == MEAN
 #if IS_FLOAT
   value = value / total;
 #else
-  value = (VALUE)((TYPE(DTYPE))value / RANKS);
+  quotients += rests / RANKS;
+  rests %= RANKS;
+  if (quotients > 0 && rests < 0) --quotients;  // cut towards zero, as C does
+  if (quotients < 0 && rests > 0) ++quotients;
+  value = (VALUE)quotients;
 #endif
 #endif
 #if IS_FLOAT

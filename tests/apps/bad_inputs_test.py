@@ -104,7 +104,9 @@ class BadInputs(unittest.TestCase):
                 ([*train, "--set", "bach_size=3"], ["bach_size", "batch_size"]),
                 ([*train, "--devices", "gpu:7"], ["gpu:7", "cpu:0"]),
                 ([*train, "--devices", "cpu:0,cpu:0"], ["cpu:0", "twice", "cpu:0/2"]),
-                ([*train, "--devices", "cpu:0/none"], ["none", "number of workers"])):
+                ([*train, "--devices", "cpu:0/none"], ["none", "number of workers"]),
+                ([*train, "--devices", "cpu:0/1+0"], ["1+0", "compute units"]),
+                ([*train, "--devices", "cpu:0/1+99999"], ["100000 compute units", "cpu:0", "has"])):
             self.check(arguments, 2, words)
 
     def test_no_opencl(self):

@@ -20,6 +20,8 @@ class Reproducible(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cli = netcl_cli.Cli()
+        devices = json.loads(cls.cli.run("devices", "--json").stdout)["devices"]
+        cls.cores = next(d["compute_units"] for d in devices if d["selector"] == "cpu:0")
         write(cls.cli, "images.csv", image_rows(77))
         write(cls.cli, "test.csv", image_rows(101, seed=2))
 
@@ -52,6 +54,16 @@ class Reproducible(unittest.TestCase):
     def test_batch_norm(self):
         """Statistics of micro-shards become one, in order; ragged batches, clipping, an average."""
         self.check_equal(self.config("norm", ema={"decay": 0.8}))
+
+    def test_large_parts(self):
+        """A weight gradient is cut by compute units where a part of the batch has samples enough."""
+        write(self.cli, "many.csv", image_rows(250, seed=3))
+        config = self.config("large", batch_size=120, epochs=2, data={
+            "format": "csv", "train": "many.csv", "test": "test.csv", "label": -1})
+        want = self.check_equal(config)
+        if self.cores > 1:
+            uneven = self.cli.train(config, "--reproducible", "--devices", "cpu:0/1+%d" % (self.cores - 1))
+            self.assertEqual(file_bytes(want), file_bytes(uneven))
 
     def test_shares(self):
         """The plan is over micro-shards; which rank has which changes nothing."""

@@ -14,6 +14,8 @@ from tests.apps import netcl_cli
 
 BATCH = 128
 SLOW = 300  # microseconds a sample
+LONG = 460  # steps, so that a group is worth being formed anew, whenever it is decided
+EPOCHS = ("--set", "epochs=3")
 CONFIG = {
     "model": {"input": [16], "layers": [{"type": "linear", "out": 10}]},
     "data": {"format": "synthetic", "kind": "blobs", "samples": 200 * BATCH, "classes": 10},
@@ -125,21 +127,32 @@ class Shards(unittest.TestCase):
     def test_who_holds_the_others_up_leaves_the_group(self):
         # 8 ms in each of its steps, with samples or without.
         held = "rank=1 hold=8000"
-        result = self.train("cpu:0/2", 190, held)
+        result = self.train("cpu:0/2", LONG, held, *EPOCHS)
         self.assertRegex(result["said"], r"the run goes on without cpu:0#1 to see whether that is faster")
         self.assertRegex(result["said"], r"cpu:0#1 stays out of the group: with it in the group a step takes "
                                          r"[\d.]+ ms, without [\d.]+ ms")
-        self.assertLess(self.speed(result, 4, 12), 0.5 * self.speed(result, 140, 190))
+        self.assertLess(self.speed(result, 4, 12), 0.5 * self.speed(result, LONG - 50, LONG - 10))
         self.assertEqual(result["account"]["left_out"], ["cpu:0#1"])
         self.assertEqual(result["failures"], [])
+        self.assertEqual(result["stopped"], "max_steps")
         self.assertEqual([w["share"] > 0 for w in result["workers"]], [True, False])
         self.assertGreater(result["workers"][1]["samples"], 0)
         self.assertGreater(result["workers"][1]["percent_without"], 50)
-        self.assertEqual(sum(w["samples"] for w in result["workers"]), 190 * BATCH)
+        self.assertEqual(sum(w["samples"] for w in result["workers"]), LONG * BATCH)
         # Nothing of the seam is seen in the result.
-        whole = self.train("cpu:0", 190, "")
+        whole = self.train("cpu:0", LONG, "", *EPOCHS)
         for a, b in zip(self.losses(result), self.losses(whole), strict=True):
             self.assertAlmostEqual(a, b, delta=1e-5)
+
+    def test_a_worker_that_left_may_be_stopped_or_killed(self):
+        for action, failures in (("stop", 0), ("kill", 1)):
+            held = "rank=1 hold=8000; rank=1 at=parked do=" + action
+            result = self.train("cpu:0/2", LONG, held, *EPOCHS)
+            self.assertEqual(result["stopped"], "max_steps")
+            self.assertEqual(len(result["failures"]), failures, result["failures"])
+            if failures:
+                self.assertIn("cpu:0#1): the worker (pid ", result["said"])
+                self.assertEqual(result["failures"][0]["action"], "left out")
 
     def losses(self, result):
         return [l["loss"] for l in netcl_cli.metrics_lines(result["run_dir"]) if "step" in l]
@@ -148,20 +161,20 @@ class Shards(unittest.TestCase):
         # With two the second holds them up, but alone the first takes longer still.
         held = "rank=1 ranks=2 hold=8000; rank=0 ranks=1 hold=20000"
         for policy in ("stop", "restart"):
-            result = self.train("cpu:0/2", 190, held, "--on-failure", policy)
+            result = self.train("cpu:0/2", LONG, held, *EPOCHS, "--on-failure", policy)
             self.assertRegex(result["said"], r"the run goes on without cpu:0#1 to see whether that is faster")
             self.assertRegex(result["said"], r"cpu:0#1 comes back into the group: with it in the group a step takes")
             self.assertNotIn("stays out of the group", result["said"])
             self.assertEqual(result["failures"], [])
-            self.assertEqual(sum(w["samples"] for w in result["workers"]), 190 * BATCH)
+            self.assertEqual(sum(w["samples"] for w in result["workers"]), LONG * BATCH)
 
     def test_who_left_is_there_where_the_others_fail(self):
-        held = "rank=1 hold=8000; rank=0 at=begin step=150 do=kill"
-        result = self.train("cpu:0/2", 190, held, "--on-failure", "continue")
+        held = "rank=1 hold=8000; rank=0 at=begin step=380 do=kill"
+        result = self.train("cpu:0/2", LONG, held, *EPOCHS, "--on-failure", "continue")
         self.assertRegex(result["said"], r"cpu:0#1 stays out of the group")
         self.assertEqual([f["rank"] for f in result["failures"]], [0])
         self.assertEqual([w["share"] for w in result["workers"]], [0, 1])
-        self.assertEqual(result["steps"], 190)
+        self.assertEqual(result["steps"], LONG)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 #   h200_pair.sh DIR           DIR: where netcl-dist.tar.gz is unpacked
 #
 # PAIR: the two cards (default nvidia:0,nvidia:1). CPU: the other device (default cpu:0). PARTS: what
-# to measure (default "allreduce step trace mixed"). Every figure is a median; the last line is
+# to measure (default "allreduce step trace mixed auto groups"; `auto` is how --transport auto
+# chooses, `groups` is PoCL's CPU in two groups of 4 and 12 cores, which needs 16 of them). Every figure is a median; the last line is
 # "N passed, N failed", where a run passes if it ended well and its results were checked.
 set -uo pipefail
 prefix=$(cd "$1" && pwd)
@@ -49,9 +50,20 @@ for key in ("account", "trace"):
         print("   ", key, json.dumps(result[key]))
 P
   count $?
-  grep -E "host transport|left out|measured speed|stays" "$work/err.txt" | tail -4
+  grep -E "host transport|left out|measured speed|stays|goes on" "$work/err.txt" | tail -4
 }
-for part in ${PARTS:-allreduce step trace mixed}; do
+# The same on some cores alone.
+alone() { # NAME CORES COUNT
+  local whole=$app
+  app=$work/on_cores
+  printf '#!/bin/sh\nexec taskset -c %s env POCL_MAX_PTHREAD_COUNT=%s POCL_CPU_MAX_CU_COUNT=%s %s "$@"\n' \
+    "$2" "$3" "$3" "$whole" >"$app"
+  chmod +x "$app"
+  echo "cores $2:"
+  speed "$1" cpu:0 36
+  app=$whole
+}
+for part in ${PARTS:-allreduce step trace mixed auto groups}; do
   case $part in
     allreduce)
       timeout 280 "$app" bench allreduce --devices "$pair" \
@@ -74,11 +86,27 @@ for part in ${PARTS:-allreduce step trace mixed}; do
       model mlp '{"type": "linear", "out": 256}, {"type": "relu"}, {"type": "linear", "out": 10}' \
         '[784]' 4096 81920
       model cnn '{"type": "resnet18", "classes": 10}' '[3, 32, 32]' 256 8192
-      for round in 1 2 3; do
-        for name in mlp cnn; do
-          speed $name "$first" 120
-          speed $name "$first,${CPU:-cpu:0}" 120
+      for round in 1 2; do
+        for each in "mlp 1500" "cnn 300"; do # long enough for a group to be formed anew
+          speed ${each% *} "$first" ${each#* }
+          speed ${each% *} "$first,${CPU:-cpu:0}" ${each#* }
         done
+      done
+      ;;
+    auto)
+      model small '{"type": "resnet18", "classes": 10}' '[3, 32, 32]' 256 8192
+      timeout 200 "$app" train "$work/small.json" --devices "$pair" --max-steps 20 \
+        --out "$work/auto" --json >"$work/out.json" 2>"$work/err.txt"
+      count $?
+      grep "^transport" "$work/err.txt"
+      grep -A 8 transport_probe "$work/out.json"
+      ;;
+    groups)
+      model lenet '{"type": "lenet5", "classes": 10}' '[1, 28, 28]' 2048 81920
+      for round in 1 2 3; do
+        alone lenet 0-3 4
+        alone lenet 4-15 12
+        speed lenet cpu:0/4+12 60
       done
       ;;
   esac

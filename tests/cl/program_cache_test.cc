@@ -6,6 +6,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <thread>
 
 #include "core/base/file.h"
 #include "tests/ops/device_fixture.h"
@@ -29,6 +31,7 @@ class ProgramCacheTest : public ::testing::Test {
     const Device& device = shared_device().device();
     return ProgramCache(device.info(), device.context(), device.cl_device(), directory,
                         Logger([this](LogLevel level, const std::string& text) {
+                          const std::lock_guard<std::mutex> lock(mutex_);
                           if (level >= LogLevel::kWarning) warnings_.push_back(text);
                         }));
   }
@@ -49,6 +52,7 @@ class ProgramCacheTest : public ::testing::Test {
   }
 
   fs::path directory_;
+  std::mutex mutex_;
   std::vector<std::string> warnings_;
 };
 
@@ -100,6 +104,19 @@ TEST_F(ProgramCacheTest, RebuildsADamagedEntry) {
   }
   ASSERT_FALSE(warnings_.empty());
   EXPECT_NE(warnings_[0].find("is damaged and will be rebuilt"), std::string::npos);
+}
+
+// As devices of one process have: each its own cache, over one directory.
+TEST_F(ProgramCacheTest, CachesOfOneProcessShareADirectory) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([this] { cache(directory_).get(kTwice, "-DFACTOR=6.0f"); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(warnings_.empty()) << warnings_[0];
+  ASSERT_EQ(entries().size(), 1u);
+  ProgramCache again = cache(directory_);
+  EXPECT_EQ(run(again.get(kTwice, "-DFACTOR=6.0f")), 126);
+  EXPECT_EQ(again.num_from_disk(), 1u);
 }
 
 TEST_F(ProgramCacheTest, WarnsOnceWhereItCannotWrite) {

@@ -18,8 +18,10 @@ PLUGINS = ["attention", "conv", "generic", "host", "models", "norm", "p2p", "rec
 EXPECTED = [
     "bin/netcl-app",
     "include/netcl/netcl_initialisers.hpp",
+    "include/netcl/netcl_names.hpp",
     "include/netcl/netcl_plugin.h",
     "include/netcl/netcl_plugin.hpp",
+    "lib/netcl/pack.so",
     "plugins/generic/plugin.json",
     "plugins/generic/variants.json",
     "plugins/host/plugin.json",
@@ -32,6 +34,7 @@ EXPECTED = [
     "share/netcl/examples/data/friedman1.csv.gz",
     "share/netcl/examples/digits_mlp.json",
     "share/netcl/examples/text_gpt_mini.json",
+    "share/netcl/templates/layer/layer.cc",
 ]
 
 
@@ -69,7 +72,7 @@ class Dist(unittest.TestCase):
     def test_layout(self):
         names = [member.name for member in self.members]
         self.assertEqual(names, sorted(names))
-        self.assertEqual({name.split("/")[0] for name in names}, {"bin", "include", "plugins", "share"})
+        self.assertEqual({name.split("/")[0] for name in names}, {"bin", "include", "lib", "plugins", "share"})
         for name in EXPECTED:
             self.assertIn(name, names)
 
@@ -84,7 +87,7 @@ class Dist(unittest.TestCase):
             self.assertEqual(stream.read(10)[3:8], b"\0\0\0\0\0", "a name or time in gzip's header")
 
     def test_needed_libraries(self):
-        self.assertEqual(len(self.programs), 1 + len(PLUGINS))
+        self.assertEqual(len(self.programs), 2 + len(PLUGINS))  # netcl-app and the pack reader
         for name in self.programs:
             section = self.read_elf("-dW", name)
             allowed = set(SYSTEM_LIBRARIES)

@@ -99,5 +99,25 @@ TEST(GroupChoiceTest, OneWithoutRowsIsTriedInALongRun) {
   EXPECT_EQ(regroup->shares, (std::map<std::string, double>{{"cpu:0", 32}, {"cpu:1", 32}}));
 }
 
+TEST(GroupChoiceTest, WhoHasNoRowsIsTriedFirstWhereNothingElseExplainsTheTime) {
+  // Of three the second holds the others up for 8 ms without any rows.
+  GroupChoice choice({});
+  std::string note;
+  const auto regroup =
+      choice.look(measure({1e-5, 8e-3, 1e-5}, {32, 0, 32}, 8.3e-3, 8e-3), 600, &note);
+  ASSERT_TRUE(regroup);
+  EXPECT_EQ(regroup->shares, (std::map<std::string, double>{{"cpu:0", 32}, {"cpu:2", 32}}));
+}
+
+TEST(GroupChoiceTest, WhoWasLeftWithoutRowsMayBeTheOneThatStays) {
+  GroupMeasure now = measure({1e-5, 1e-4}, {0, 64}, 8.3e-3, 1e-3);
+  now.costs[0].takes_part = false;
+  now.costs[1].line.fixed = 7e-3;
+  std::string note;
+  const auto regroup = GroupChoice({}).look(now, 600, &note);
+  ASSERT_TRUE(regroup);
+  EXPECT_EQ(regroup->shares, (std::map<std::string, double>{{"cpu:0", 64}}));
+}
+
 }  // namespace
 }  // namespace netcl

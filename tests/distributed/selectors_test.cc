@@ -16,6 +16,7 @@ DeviceInfo device(const char* selector, const char* type, const char* platform, 
   info.platform_key = platform;
   info.platform_device = index;
   info.name = std::string("Model ") + selector;
+  info.compute_units = 16;
   return info;
 }
 
@@ -73,6 +74,54 @@ TEST(SelectorsTest, AnUnknownDeviceListsWhatThereIs) {
 TEST(SelectorsTest, SharesAreSmallNumbers) {
   for (const char* text : {"cpu:0/0", "cpu:0/x", "cpu:0/", "cpu:0/-1", "cpu:0/1000", "cpu:0/2x"})
     EXPECT_NE(error_of(text, machine()), "no error") << text;
+}
+
+TEST(SelectorsTest, PartsOfGivenSizes) {
+  const std::vector<WorkerPlace> places = resolve_selectors("gpu:1,cpu:0/1+12+3", machine());
+  ASSERT_EQ(places.size(), 4u);
+  EXPECT_TRUE(places[0].shares.units.empty());
+  const int64_t first[] = {0, 1, 13}, count[] = {1, 12, 3};
+  for (int i = 0; i < 3; ++i) {
+    const WorkerPlace& place = places[static_cast<size_t>(i) + 1];
+    EXPECT_EQ(place.label(), str_cat("cpu:0#", i));
+    EXPECT_EQ(place.shares.text(), "1+12+3");
+    const DeviceShares::Range range = place.shares.range(place.share_index, 16);
+    EXPECT_EQ(range.first, first[i]);
+    EXPECT_EQ(range.count, count[i]);
+  }
+}
+
+TEST(SelectorsTest, EvenPartsCoverWhatIsAvailable) {
+  for (const int64_t available : {1, 2, 3, 16, 17}) {
+    for (const int parts : {1, 2, 3, 5}) {
+      int64_t next = 0;
+      for (int i = 0; i < parts; ++i) {
+        const DeviceShares::Range range = DeviceShares(parts).range(i, available);
+        EXPECT_GE(range.count, 1);
+        if (parts > available) continue;
+        EXPECT_EQ(range.first, next) << i << " of " << parts << " in " << available;
+        next = range.first + range.count;
+      }
+      EXPECT_EQ(next, parts > available ? 0 : available);
+    }
+  }
+}
+
+TEST(SelectorsTest, PartsMustBeThereAndACpus) {
+  const std::pair<const char*, const char*> table[] = {
+      {"cpu:0/8+9", "8+9 are 17 compute units, but cpu:0 (Model cpu:0) has 16"},
+      {"cpu:0/1+0", "\"0\" after \"/\": expected a worker's compute units from 1"},
+      {"cpu:0/4+", "\"\" after \"/\": expected"},
+      {"cpu:0/+4", "\"\" after \"/\": expected"},
+      {"cpu:0/4+x", "\"x\" after \"/\": expected"},
+      {"cpu:0/9223372036854775807+9223372036854775807", "expected a worker's compute units"},
+      {"gpu:0/4+4", "gpu:0 (Model gpu:0) is no CPU"},
+      {"all/1+1", "gpu:0 (Model gpu:0) is no CPU"},
+  };
+  for (const auto& [text, expected] : table) {
+    const std::string message = error_of(text, machine());
+    EXPECT_NE(message.find(expected), std::string::npos) << text << ": " << message;
+  }
 }
 
 TEST(SelectorsTest, ADeviceIsNamedOnce) {

@@ -320,5 +320,11 @@ TEST(ShardPlannerTest, ARankThatIsAloneIsMeasuredOnceItsQueueIsFull) {
   EXPECT_EQ(account.exposed, 0);
 }
 
+TEST(ShardPlannerTest, TheAccountOfANewPlanHasTheOldSpeed) {
+  Group group({{0, 1e-4}, {0, 3e-4}}, 64);
+  while (group.changed_at().empty()) group.run(1);
+  EXPECT_GT(group.account().all_samples_per_second, 0);  // nothing of the new plan is measured yet
+}
+
 }  // namespace
 }  // namespace netcl

@@ -7,8 +7,10 @@ is left. A table is printed.
 """
 
 import argparse
+import collections
 import itertools
 import json
+import os
 import random
 import signal
 import statistics
@@ -131,9 +133,9 @@ class Chaos(unittest.TestCase):
                 ", recovered in %s ms" % ", ".join("%.0f" % t for t in times) if times else ""), flush=True)
         print("%d cases; median recovery %.0f ms" % (len(cases), statistics.median(recoveries)), flush=True)
 
-    def held_in_a_recovery(self):
+    def held_in_a_recovery(self, step=5):
         """A run of which rank 1 is dead and rank 0 held where it waits for the next generation."""
-        faults = "rank=1 at=updated step=5 do=kill; rank=0 at=parked do=stop"
+        faults = "rank=1 at=updated step=%d do=kill; rank=0 at=parked do=stop" % step
         run = watched_run.WatchedRun("--devices", "cpu:0/2", *SGD, "--epochs", "1000000", "--on-failure", "restart",
                                      "--stall-timeout", "60", cli=self.cli, env={"NETCL_FAULTS": faults})
         watched_run.wait_until(lambda: any("it is started anew" in text for _, text in run.lines), LIMIT_SECONDS,
@@ -147,6 +149,38 @@ class Chaos(unittest.TestCase):
             self.assertLess(time.monotonic() - sent, 2.5)
             self.assertEqual((code, result["stopped"]), (130, "interrupted"), result)
             self.assertEqual(watched_run.processes_with(run.temporary), [])
+
+    def test_interrupt_after_going_back(self):
+        """What was saved after the state that a recovery went back to stays, and the run goes on from there."""
+        with self.held_in_a_recovery(step=30) as run:
+            run.process.send_signal(signal.SIGINT)
+            watched_run.send(run.living_workers()[0], signal.SIGCONT)
+            code, result = run.finish(LIMIT_SECONDS)
+            self.assertEqual((code, result["stopped"]), (130, "interrupted"), result)
+            with open(os.path.join(run.out, "checkpoints", "last.json")) as stream:
+                saved = json.load(stream)["step"]
+        self.assertGreaterEqual(saved, 24)  # two epochs
+        self.assertEqual(saved, result["steps"])
+        self.cli.train(watched_run.CONFIG, "--devices", "cpu:0/2", *SHORT, "--resume", run.out)
+        self.assertEqual([l["step"] for l in netcl_cli.metrics_lines(run.out) if "step" in l],
+                         list(range(1, len(self.losses) + 1)))
+
+    def test_half_written_files(self):
+        """What a worker that was killed had begun to write goes with the run."""
+        with watched_run.WatchedRun("--devices", "cpu:0/2", *SGD, "--epochs", "1000000", "--on-failure", "restart",
+                                    cli=self.cli) as run:
+            victim = run.workers()[1]
+            run.wait_for_epochs(1)
+            files = [os.path.join(folder, "half-written.tmp%d" % victim)
+                     for folder in (os.path.join(run.out, "checkpoints"), self.cli.env["NETCL_CACHE_DIR"])]
+            for file in files:
+                with open(file, "w"):
+                    pass
+            watched_run.send(victim)
+            watched_run.wait_until(lambda: run.recoveries() == 1, LIMIT_SECONDS, "a recovery")
+            run.process.send_signal(signal.SIGINT)
+            self.assertEqual(run.finish()[0], 130)
+            run.check_nothing_left([victim])
 
     def test_supervisor_killed_in_a_recovery(self):
         with self.held_in_a_recovery() as run:
@@ -165,6 +199,29 @@ class Chaos(unittest.TestCase):
                             "--on-failure", "continue", env={"NETCL_FAULTS": "at=begin step=3 do=kill every"})
         self.assertEqual(done.returncode, 6)
         self.assertIn("no worker is left", done.stderr)
+
+    def test_recoveries_hold_nothing(self):
+        """Neither the supervisor nor a worker that goes on holds more after two recoveries than after one."""
+        for policy, ranks, kills in (("restart", 2, 2), ("continue", 3, 2)):  # a third one might end the run
+            with watched_run.WatchedRun("--devices", "cpu:0/%d" % ranks, *SGD, "--epochs", "1000000", "--on-failure",
+                                        policy, cli=self.cli, ranks=ranks) as run:
+                survivor, first = run.workers()[0], None
+                for done in range(kills):
+                    steps = len(run.metrics())
+                    watched_run.wait_until(lambda n=steps: len(run.metrics()) > n, LIMIT_SECONDS, "a step")
+                    watched_run.send(run.living_workers()[-1])  # the one that was started last
+                    watched_run.wait_until(lambda n=done: run.recoveries() > n, LIMIT_SECONDS, "a recovery")
+                    first = first or [collections.Counter(watched_run.held(p)) for p in (run.process.pid, survivor)]
+                for pid, before in zip((run.process.pid, survivor), first):
+                    def more(pid=pid, before=before):  # a file that is being written comes and goes
+                        return collections.Counter(watched_run.held(pid)) - before
+                    try:
+                        watched_run.wait_until(lambda check=more: not check(), 10, "as few descriptors as before")
+                    except AssertionError:
+                        self.fail("after %d recoveries (%s) there are also %s" % (kills, policy, dict(more())))
+                run.process.send_signal(signal.SIGINT)
+                self.assertEqual(run.finish()[0], 130)
+                self.assertEqual(watched_run.processes_with(run.temporary), [])
 
     def test_a_later_snapshot(self):
         # Steps of 30 ms: the snapshot after a second is left half-written, so the first one serves;

@@ -53,6 +53,19 @@ def processes_with(text):
     return [pid for pid in found if pid != os.getpid()]
 
 
+def held(pid):
+    """What a process holds: the targets of its descriptors, and its mappings of shared memory."""
+    folder, out = "/proc/%d/fd" % pid, []
+    for name in os.listdir(folder):
+        try:
+            out.append(os.readlink(os.path.join(folder, name)).split(":[")[0])  # without the number of a pipe
+        except FileNotFoundError:
+            continue
+    with open("/proc/%d/maps" % pid) as stream:
+        out += [line.split(None, 5)[5].strip() for line in stream if "memfd:" in line]
+    return sorted(out)
+
+
 def wait_until(condition, seconds, what):
     """Returns how long it took."""
     begin = time.monotonic()
@@ -98,21 +111,31 @@ class WatchedRun:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        if self.process.poll() is None:
+    def __exit__(self, error, *_):
+        ended = self.process.poll() is not None
+        if not ended:
             self.process.kill()
         self.process.wait()
+        left = processes_with(self.temporary)
+        for pid in left:  # they would hold the pipes that are read here
+            send(pid)
         for reader in self.readers:
             reader.join()
         self.process.stdout.close()
         self.process.stderr.close()
+        if left and ended and error is None:
+            raise AssertionError("left running: %s" % left)
+
+    def living_workers(self):
+        """The pids of the workers that there are now, in the order in which they were started."""
+        return [p for p in children(self.process.pid) if command_line(p)[1:2] == [b"worker"]]
 
     def workers(self):
         """The pids of the workers, by rank, once all have been started."""
         found = []
 
         def complete():
-            found[:] = [p for p in children(self.process.pid) if command_line(p)[1:2] == [b"worker"]]
+            found[:] = self.living_workers()
             return len(found) == self.ranks or self.process.poll() is not None
 
         wait_until(complete, 60, "the workers start")
@@ -131,6 +154,10 @@ class WatchedRun:
                    120, "%d epochs" % count)
         if self.process.poll() is not None:
             raise AssertionError("the run has ended: %s" % self.lines)
+
+    def recoveries(self):
+        """How often training went on after a failure, so far."""
+        return sum(text.startswith("training goes on ") for _, text in self.lines)
 
     def finish(self, seconds=30):
         """(exit code, JSON document) once it has ended."""

@@ -42,6 +42,25 @@ TEST_F(RuntimeTest, AProcessorIsSharedByEqualPartsWhereItCanBe) {
   }
 }
 
+TEST_F(RuntimeTest, AProcessorIsSharedByPartsOfGivenSizes) {
+  const DeviceManager manager(runtime());
+  const int64_t units = manager.queues("cpu:0")[0]->device().info().compute_units;
+  if (units < 2) GTEST_SKIP() << "one compute unit";
+  const std::string selector = str_cat("cpu:0/1+", units - 1);
+  const auto shares = manager.queues(selector);
+  ASSERT_EQ(shares.size(), 2u);
+  EXPECT_EQ(manager.queues(selector), shares);
+  const int64_t expected[] = {1, units - 1};
+  for (size_t i = 0; i < 2; ++i) {
+    const Device& device = shares[i]->device();
+    EXPECT_EQ(device.info().compute_units, expected[i]);
+    EXPECT_EQ(device.cl_device().getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>(), expected[i]);
+    EXPECT_EQ(device.info().selector, str_cat("cpu:0#", i));
+    EXPECT_EQ(Tensor::from_floats(shares[i], Shape{2}, {1, 2}).to_floats(),
+              (std::vector<float>{1, 2}));
+  }
+}
+
 TEST_F(RuntimeTest, QueuesComputeSideBySide) {
   std::vector<Tensor> tensors;
   for (const auto& queue : queues(3)) {
@@ -57,6 +76,8 @@ TEST_F(RuntimeTest, MistakesAreNamed) {
   const DeviceManager manager(runtime());
   expect_has(error_of(ErrorCode::kUsage, [&] { manager.queues("tpu:0"); }), "cpu:0");
   expect_has(error_of(ErrorCode::kUsage, [&] { manager.queues("cpu:0/0"); }), "from 1 to");
+  expect_has(error_of(ErrorCode::kUsage, [&] { manager.queues("cpu:0/1+100000"); }),
+             "100001 compute units, but cpu:0");
   expect_has(error_of(ErrorCode::kUsage, [&] { runtime().queue(manager.devices()[0], 2, 2); }),
              "queue 2 of 2");
   DeviceInfo other = manager.devices()[0];

@@ -42,7 +42,8 @@ TEST_F(ManifestTest, AcceptsAGoodOne) {
   json["name"] = "Probe";
   json["license"] = "MIT";
   json["provides"] = ordered_json::parse(
-      R"([{"op": "matmul", "dtypes": ["f32"], "match": [{"type": "gpu"}], "never": [{}], "priority": 7}])");
+      R"([{"op": "matmul", "dtypes": ["f32"], "match": [{"type": "gpu"}], "never": [{}], "priority": 7},
+          {"transport": "probe", "one_context": true}])");
   const ManifestResult result = read_manifest(add("good", json));
   ASSERT_FALSE(result.refusal) << result.refusal->detail;
   const Manifest& m = *result.manifest;
@@ -51,7 +52,9 @@ TEST_F(ManifestTest, AcceptsAGoodOne) {
   EXPECT_EQ(m.library, root_ / "good" / "libprobe.so");
   EXPECT_TRUE(m.has_kind("layer"));
   EXPECT_FALSE(m.has_kind("kernels"));
-  ASSERT_EQ(m.provides.size(), 1u);
+  ASSERT_EQ(m.provides.size(), 2u);
+  EXPECT_FALSE(m.provides[0].one_context);
+  EXPECT_TRUE(m.provides[1].one_context);
   EXPECT_EQ(m.provides[0].op, "matmul");
   EXPECT_EQ(m.provides[0].priority, 7);
   EXPECT_EQ(m.provides[0].match.size(), 1u);
@@ -113,6 +116,14 @@ TEST_F(ManifestTest, RefusesWrongMembers) {
        set("provides", R"([{"op": "add", "priority": 4294967297}])"),
        "NPL-01",
        {"provides[0].priority"}},
+      {"one_context_text",
+       set("provides", R"([{"transport": "x", "one_context": "yes"}])"),
+       "NPL-01",
+       {"provides[0].one_context"}},
+      {"one_context_op",
+       set("provides", R"([{"op": "add", "one_context": true}])"),
+       "NPL-01",
+       {"provides[0].one_context", "transport"}},
       {"schema_new",
        set("manifest", "\"netcl-plugin/2\""),
        "NPL-02",

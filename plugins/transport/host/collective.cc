@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "core/abi/netcl_names.hpp"
 #include "plugins/transport/host/bucket.h"
 #include "plugins/transport/host/reduce.h"
 
@@ -55,8 +56,8 @@ std::string parts_text(const uint64_t* counts, uint32_t n_ranks) {
 
 std::string describe(SharedState& shared, uint32_t n_ranks, uint32_t rank, uint64_t sequence) {
   const Descriptor& d = shared.rank(rank)->descriptor[sequence % 2];
-  std::string text = "rank " + std::to_string(rank) + " posts " + kind_name(d.kind) + " \"" +
-                     d.name + "\" (number " + std::to_string(d.sequence);
+  std::string text = "rank " + std::to_string(rank) + " posts " + plugin::collective_name(d.kind) +
+                     " \"" + d.name + "\" (number " + std::to_string(d.sequence);
   if (kind_reduces(d.kind)) text += ", " + redop_name(d.redop);
   if (kind_has_root(d.kind)) text += ", root " + std::to_string(d.root);
   if (d.kind != NETCL_BARRIER) {
@@ -89,27 +90,6 @@ void check_reduction(const netcl_coll& c, double weight) {
 }
 
 }  // namespace
-
-const char* kind_name(uint32_t kind) {
-  switch (kind) {
-    case NETCL_ALL_REDUCE:
-      return "all_reduce";
-    case NETCL_BROADCAST:
-      return "broadcast";
-    case NETCL_BARRIER:
-      return "barrier";
-    case NETCL_REDUCE_SCATTER:
-      return "reduce_scatter";
-    case NETCL_ALL_GATHER:
-      return "all_gather";
-    case NETCL_SCATTER:
-      return "scatter";
-    case NETCL_GATHER:
-      return "gather";
-    default:
-      return "unknown collective";
-  }
-}
 
 Collective::Collective(const netcl_coll& c, uint32_t n_ranks)
     : kind(c.kind), ready(static_cast<cl_event>(c.ready)), name(plugin::view(c.name)) {

@@ -57,7 +57,6 @@ struct Collective {
   void announce(SharedState& shared, uint32_t rank, uint32_t n_ranks) const;
 };
 
-const char* kind_name(uint32_t kind);
 // Compares the descriptors of collective `sequence`, which every rank has announced.
 // Throws Failure(NETCL_E_STATE) with both sides of the first difference.
 void compare_descriptors(SharedState& shared, uint32_t n_ranks, uint64_t sequence);

@@ -9,7 +9,8 @@
 //
 // MEAN of floats: weights become f32; ((w0 x0 + w1 x1) + ...) without fused steps, divided by the
 // weights' sum, which is added in double and becomes f32. Inputs of weight 0 are not read; if no
-// input is left, every result is NaN. MEAN of integers: the wrapped sum by n, cut towards zero.
+// input is left, every result is NaN. MEAN of integers: the sum, which does not
+// wrap, by n, cut towards zero.
 // Threads: any.
 #ifndef NETCL_PLUGINS_TRANSPORT_HOST_REDUCE_H_
 #define NETCL_PLUGINS_TRANSPORT_HOST_REDUCE_H_

@@ -53,24 +53,16 @@ constexpr size_t kUnroll = 4;
 
 template <typename F, typename Op>
 NETCL_INLINE typename F::V weighted(typename F::V v, const ReduceJob& job, uint32_t input) {
-  if constexpr (F::kFloat && Op::kWeighted) return v * job.weights[input];
+  if constexpr (Op::kWeighted) return v * job.weights[input];
   return v;
 }
 
 template <typename F, typename Op>
 NETCL_INLINE typename F::V finished(typename F::V v, const ReduceJob& job) {
-  using V = typename F::V;
-  if constexpr (!Op::kWeighted) {
-    return F::finish(v);
-  } else if constexpr (F::kFloat) {
+  if constexpr (Op::kWeighted) {
     return F::finish(v / job.total_weight);
   } else {
-    using T = typename F::Element;
-    const auto n = static_cast<int64_t>(job.n_inputs);
-    V q{};
-    // In 64 bits: the number of ranks may not fit into an element.
-    for (size_t i = 0; i < F::kLanes; ++i) q[i] = static_cast<T>(static_cast<int64_t>(v[i]) / n);
-    return q;
+    return F::finish(v);
   }
 }
 
@@ -125,13 +117,38 @@ void reduce_all(const ReduceJob& job) {
   if constexpr (kStream) _mm_sfence();
 }
 
+// The sum of any number of ranks' elements does not wrap.
+template <typename T>
+struct SumOf {
+  using type = int64_t;
+};
+template <>
+struct SumOf<int64_t> {
+  using type = __int128;
+};
+
+template <typename T>
+void mean_of_integers(const ReduceJob& job) {
+  using Total = typename SumOf<T>::type;
+  T* const out = static_cast<T*>(job.out);
+  for (size_t i = 0; i < job.count; ++i) {
+    Total total = 0;
+    for (uint32_t r = 0; r < job.n_inputs; ++r) total += static_cast<const T*>(job.inputs[r])[i];
+    out[i] = static_cast<T>(total / static_cast<Total>(job.n_inputs));
+  }
+}
+
 template <typename F, bool kStream>
 constexpr void fill_row(ReduceLoop (&row)[kOperations]) {
   row[kSum] = &reduce_all<F, Sum, kStream>;
   row[kMax] = &reduce_all<F, Max, kStream>;
   row[kMin] = &reduce_all<F, Min, kStream>;
   row[kProd] = &reduce_all<F, Prod, kStream>;
-  row[kMean] = &reduce_all<F, Mean, kStream>;
+  if constexpr (F::kFloat) {
+    row[kMean] = &reduce_all<F, Mean, kStream>;
+  } else {
+    row[kMean] = &mean_of_integers<typename F::Element>;
+  }
 }
 
 template <bool kStream>

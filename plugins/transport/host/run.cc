@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/abi/netcl_names.hpp"
 #include "plugins/transport/host/reduce.h"
 
 namespace netcl::host_transport {
@@ -422,8 +423,8 @@ void HostGroup::Run::report_late() const {
   }
   throw Failure(NETCL_E_TIMEOUT, "host transport: rank " + std::to_string(group_.rank_) +
                                      " waited " + std::to_string(group_.timeout_ns_ / 1'000'000u) +
-                                     " ms in " + kind_name(coll_.kind) + " \"" + coll_.name +
-                                     "\" (number " + std::to_string(coll_.sequence) +
+                                     " ms in " + plugin::collective_name(coll_.kind) + " \"" +
+                                     coll_.name + "\" (number " + std::to_string(coll_.sequence) +
                                      ") for rank " + late +
                                      "; look at what it does, or allow more time");
 }

@@ -154,13 +154,6 @@ std::vector<cl_event> Launch::run() {
 
 }  // namespace
 
-const char* kind_name(uint32_t kind) {
-  static constexpr const char* kNames[] = {
-      "unknown collective", "all_reduce", "broadcast", "barrier",
-      "reduce_scatter",     "all_gather", "scatter",   "gather"};
-  return kNames[kind <= NETCL_GATHER ? kind : 0];
-}
-
 std::vector<cl_event> launch_collective(const std::vector<RankDevice*>& devices,
                                         const std::vector<Posting*>& postings) {
   return Launch(devices, postings).run();

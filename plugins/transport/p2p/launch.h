@@ -8,9 +8,6 @@
 
 namespace netcl::p2p_transport {
 
-// "all_reduce", for messages.
-const char* kind_name(uint32_t kind);
-
 // Enqueues the collective that the postings (one a rank, equal but for bucket, ready and weight)
 // describe, and flushes. Returns retained events after which it is done. Two ranks reduce
 // everything for themselves, each with one kernel; more than two reduce a part each and fetch the

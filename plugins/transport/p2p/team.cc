@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/abi/netcl_names.hpp"
 #include "core/abi/netcl_plugin.hpp"
 #include "plugins/transport/p2p/launch.h"
 
@@ -20,8 +21,8 @@ bool same(const Posting& a, const Posting& b) {
 }
 
 std::string describe(uint32_t rank, const Posting& p) {
-  std::string text = "rank " + std::to_string(rank) + " posts " + kind_name(p.kind) + " \"" +
-                     p.name + "\" (reduction " + std::to_string(p.redop) + ", root " +
+  std::string text = "rank " + std::to_string(rank) + " posts " + plugin::collective_name(p.kind) +
+                     " \"" + p.name + "\" (reduction " + std::to_string(p.redop) + ", root " +
                      std::to_string(p.root) + ", dtype " + std::to_string(p.dtype) + ", " +
                      std::to_string(p.count) + " elements at byte " +
                      std::to_string(p.offset_bytes) + ", parts";

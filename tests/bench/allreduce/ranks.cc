@@ -84,15 +84,16 @@ std::vector<WorkerPlace> places_of(const std::string& devices) {
 void keep_to_own_cores(const WorkerPlace& place) {
   cpu_set_t all, mine;
   CPU_ZERO(&mine);
-  if (place.share_count < 2 || sched_getaffinity(0, sizeof(all), &all) != 0) return;
-  std::vector<size_t> cores;
-  for (size_t i = 0; i < CPU_SETSIZE; ++i) {
+  if (place.shares.count < 2 || sched_getaffinity(0, sizeof(all), &all) != 0) return;
+  std::vector<int> cores;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
     if (CPU_ISSET(i, &all)) cores.push_back(i);
   }
-  const auto n = static_cast<size_t>(place.share_count), k = static_cast<size_t>(place.share_index);
-  const size_t first = k * cores.size() / n;
-  const size_t last = std::max(first + 1, (k + 1) * cores.size() / n);
-  for (size_t i = first; i < last; ++i) CPU_SET(cores[i % cores.size()], &mine);
+  const auto available = static_cast<int64_t>(cores.size());
+  const DeviceShares::Range range = place.shares.range(place.share_index, available);
+  for (int64_t i = range.first; i < range.first + range.count; ++i) {
+    CPU_SET(cores[static_cast<size_t>(i % available)], &mine);
+  }
   sched_setaffinity(0, sizeof(mine), &mine);
 }
 

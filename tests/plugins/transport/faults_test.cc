@@ -15,16 +15,6 @@ namespace {
 
 constexpr uint64_t kMinuteMs = 60'000;
 
-// Status and text of what the rank's call throws.
-Status status_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Status& s) {
-    return s;
-  }
-  return {NETCL_OK, "no error"};
-}
-
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }

@@ -112,18 +112,22 @@ inline float reduce_floats(uint32_t op, const std::vector<float>& x,
 
 template <typename T>
 T reduce_integers(uint32_t op, const std::vector<uint64_t>& bits) {
+  if (op == NETCL_MEAN) {
+    __int128 total = 0;
+    for (const uint64_t b : bits) total += static_cast<T>(b);
+    return static_cast<T>(total / static_cast<__int128>(bits.size()));
+  }
   // Unsigned 64-bit arithmetic, cut to the type, wraps as the type does.
   T acc = static_cast<T>(bits[0]);
   for (size_t r = 1; r < bits.size(); ++r) {
     const T b = static_cast<T>(bits[r]);
     const auto wide_a = static_cast<uint64_t>(acc), wide_b = static_cast<uint64_t>(b);
-    if (op == NETCL_SUM || op == NETCL_MEAN) acc = static_cast<T>(wide_a + wide_b);
+    if (op == NETCL_SUM) acc = static_cast<T>(wide_a + wide_b);
     if (op == NETCL_PROD) acc = static_cast<T>(wide_a * wide_b);
     if (op == NETCL_MAX && b > acc) acc = b;
     if (op == NETCL_MIN && b < acc) acc = b;
   }
-  if (op != NETCL_MEAN) return acc;
-  return static_cast<T>(static_cast<int64_t>(acc) / static_cast<int64_t>(bits.size()));
+  return acc;
 }
 
 // The bits of one element of a reduction over the ranks' bits.

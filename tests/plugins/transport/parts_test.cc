@@ -96,6 +96,32 @@ TEST(Reduce, InstructionsAndStoresChangeNoBit) {
   }
 }
 
+template <typename T>
+void expect_mean(uint32_t dtype, const std::vector<T>& x, T wanted) {
+  std::vector<const void*> inputs;
+  for (const T& each : x) inputs.push_back(&each);
+  for (const Isa isa : {Isa::kBaseline, best_isa()}) {
+    T out{};
+    ReduceOptions options;
+    options.isa = isa;
+    reduce(dtype, NETCL_MEAN, inputs.data(), static_cast<uint32_t>(x.size()), &out, 1, options);
+    EXPECT_EQ(out, wanted) << "dtype " << dtype;
+  }
+}
+
+// Sums that do not fit into the type.
+TEST(Reduce, MeansOfIntegersDoNotWrap) {
+  constexpr int32_t kMost32 = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kMost64 = std::numeric_limits<int64_t>::max(), kLeast64 = -kMost64 - 1;
+  expect_mean<uint8_t>(NETCL_U8, {200, 200}, 200);
+  expect_mean<uint8_t>(NETCL_U8, {255, 254, 255}, 254);  // cut towards zero
+  expect_mean<int32_t>(NETCL_I32, {kMost32, kMost32, kMost32 - 4}, kMost32 - 2);
+  expect_mean<int32_t>(NETCL_I32, {-7, 2}, -2);
+  expect_mean<int64_t>(NETCL_I64, {kMost64, kMost64}, kMost64);
+  expect_mean<int64_t>(NETCL_I64, {kLeast64, kLeast64, kLeast64 + 1}, kLeast64 + 1);
+  expect_mean<int64_t>(NETCL_I64, {kLeast64, kMost64}, 0);
+}
+
 // Every 16-bit float becomes f32 and back; 1 * x rounds nothing.
 TEST(Reduce, SixteenBitFloatsKeepTheirBits) {
   std::vector<uint16_t> all(65536);

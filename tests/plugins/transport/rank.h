@@ -26,6 +26,16 @@ struct Status : std::exception {
   std::string text;
 };
 
+// Status and text of what the rank's call throws.
+inline Status status_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Status& s) {
+    return s;
+  }
+  return {NETCL_OK, "no error"};
+}
+
 // Options with one way to stage.
 inline host_transport::Options staged(uint64_t chunk_bytes, bool zero_copy) {
   host_transport::Options o;

@@ -1,0 +1,228 @@
+// netcl-app bench op: one op on one device: its time, and its error against the op's reference in
+// double precision.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iomanip>
+#include <iostream>
+#include <limits>
+#include <random>
+
+#include "apps/netcl_app/bench_commands.h"
+#include "apps/netcl_app/op_arguments.h"
+#include "core/autograd/eager.h"
+#include "core/base/json_doc.h"
+
+namespace netcl::app {
+
+namespace {
+
+constexpr uint32_t kSeed = 20240229;
+
+struct BenchOpOptions : OpOptions {
+  int repeats = 9;
+  double max_rel_err = 1e-4;
+};
+
+// The case of the op's row that says what values its inputs may have.
+const OpCase& example_of(const OpArguments& op) {
+  const auto made_of_random_values = [&](const OpCase& c) {
+    return c.in.size() == op.in.size() && c.fixed.empty() &&
+           std::all_of(c.in.begin(), c.in.end(), [](const TensorDesc& d) {
+             return is_float(d.dtype) || d.dtype == DType::kI32;
+           });
+  };
+  const auto found = std::find_if(op.op.cases.begin(), op.op.cases.end(), made_of_random_values);
+  NETCL_CHECK(found != op.op.cases.end() && op.op.reference && !op.op.view && !op.op.collective,
+              ErrorCode::kUsage, "bench op: ", op.op.name, " with ", op.in.size(),
+              " inputs has none that random f32 and i32 values can be; choose another op");
+  return *found;
+}
+
+std::vector<HostTensor> random_inputs(const OpArguments& op) {
+  const OpCase& example = example_of(op);
+  std::mt19937 bits(kSeed);
+  std::uniform_real_distribution<double> floats(example.low, example.high);
+  // Integers are mostly places in another input: below all its sizes they exist.
+  int64_t smallest = std::numeric_limits<int64_t>::max();
+  for (const TensorDesc& d : op.in) {
+    for (const int64_t size : d.shape.dims())
+      if (d.dtype != DType::kI32) smallest = std::min(smallest, std::max<int64_t>(size, 1));
+  }
+  std::vector<HostTensor> out;
+  for (size_t i = 0; i < op.in.size(); ++i) {
+    HostTensor tensor{op.in[i],
+                      std::vector<double>(static_cast<size_t>(op.in[i].shape.num_elements()))};
+    const int64_t end =
+        std::min(smallest, i < example.int_high.size() ? example.int_high[i] : int64_t{10});
+    for (double& x : tensor.data) {
+      x = tensor.desc.dtype == DType::kI32
+              ? static_cast<double>(bits() % static_cast<uint64_t>(std::max<int64_t>(end, 1)))
+              : static_cast<double>(static_cast<float>(floats(bits)));
+    }
+    out.push_back(std::move(tensor));
+  }
+  return out;
+}
+
+template <typename T>
+Tensor to_device(const std::shared_ptr<Queue>& queue, const HostTensor& tensor) {
+  const std::vector<T> values(tensor.data.begin(), tensor.data.end());
+  return Tensor::from_host(queue, tensor.desc, values.data());
+}
+
+template <typename T>
+std::vector<double> to_doubles(const Tensor& tensor, size_t count) {
+  std::vector<T> values(count);
+  tensor.copy_to_host(values.data());
+  return {values.begin(), values.end()};
+}
+
+std::vector<double> read(const Tensor& tensor, const TensorDesc& desc) {
+  const auto count = static_cast<size_t>(desc.shape.num_elements());
+  switch (desc.dtype) {
+    case DType::kF32:
+      return to_doubles<float>(tensor, count);
+    case DType::kI32:
+      return to_doubles<int32_t>(tensor, count);
+    case DType::kI64:
+      return to_doubles<int64_t>(tensor, count);
+    case DType::kU8:
+    case DType::kBool:
+      return to_doubles<uint8_t>(tensor, count);
+    default:
+      fail(ErrorCode::kUsage, "bench op: a result of type ", dtype_name(desc.dtype),
+           "; it compares f32 and integers");
+  }
+}
+
+// The greatest difference, of the largest element. Infinite where one side alone is no number.
+double relative_error(const std::vector<double>& got, const std::vector<double>& wanted) {
+  double largest = 0, error = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (std::isnan(wanted[i]) && std::isnan(got[i])) continue;
+    if (got[i] == wanted[i]) {
+      if (std::isfinite(wanted[i])) largest = std::max(largest, std::abs(wanted[i]));
+      continue;
+    }
+    const double e = std::abs(got[i] - wanted[i]);
+    error = std::isfinite(e) ? std::max(error, e) : INFINITY;
+    if (std::isfinite(wanted[i])) largest = std::max(largest, std::abs(wanted[i]));
+  }
+  return error == 0 ? 0 : error / largest;
+}
+
+double error_of(const OpArguments& op, const std::vector<HostTensor>& in,
+                const std::vector<Tensor>& results) {
+  std::vector<const HostTensor*> inputs;
+  for (const HostTensor& tensor : in) inputs.push_back(&tensor);
+  std::vector<HostTensor> wanted;
+  for (const TensorDesc& d : op.out)
+    wanted.push_back({d, std::vector<double>(static_cast<size_t>(d.shape.num_elements()))});
+  op.op.reference({op.op, op.in, op.attrs}, inputs, wanted);
+  double out = 0;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    out = std::max(out, relative_error(read(results[i], op.out[i]), wanted[i].data));
+  return out;
+}
+
+// Multiplications and additions, of the op whose count everybody means.
+Json gflops(const OpArguments& op, double seconds) {
+  if (op.op.name != "matmul") return nullptr;
+  Attrs facts = op.attrs;
+  op.op.facts({op.op, op.in, op.attrs}, facts);
+  double flops = 2;
+  for (const char* name : {"batch", "M", "N", "K"})
+    flops *= static_cast<double>(facts.integer(name));
+  return flops / seconds * 1e-9;
+}
+
+Json measure(const BenchOpOptions& options) {
+  const OpArguments op = op_arguments(options);
+  const std::vector<HostTensor> in = random_inputs(op);
+  OpDevice place(options);
+  const std::shared_ptr<Queue> queue = Queue::create(place.device());
+  Eager eager(place.kernels(), queue);
+  std::vector<Tensor> inputs;
+  Json shapes = Json::array();
+  double bytes = 0;
+  for (const HostTensor& tensor : in) {
+    inputs.push_back(tensor.desc.dtype == DType::kI32 ? to_device<int32_t>(queue, tensor)
+                                                      : to_device<float>(queue, tensor));
+    shapes.push_back(tensor.desc.shape.dims());
+    bytes += static_cast<double>(tensor.desc.size_bytes());
+  }
+  for (const TensorDesc& d : op.out) bytes += static_cast<double>(d.size_bytes());
+
+  const auto run = [&] { return eager.run(op.op, inputs, op.out, op.attrs); };
+  const std::vector<Tensor> results = run();  // builds the kernels
+  const double error = error_of(op, in, results);
+  std::vector<double> seconds;
+  for (int i = 0; i < options.repeats; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    run();
+    queue->finish();
+    seconds.push_back(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::sort(seconds.begin(), seconds.end());
+  const double median = seconds[seconds.size() / 2];
+  Json out = {{"op", op.op.name},
+              {"shape", shapes},
+              {"device", place.info().selector},
+              {"kernel_set", nullptr},
+              {"variant", nullptr},
+              {"time_us", median * 1e6},
+              {"gflops", gflops(op, median)},
+              {"gbs", bytes / median * 1e-9},
+              {"max_rel_err", error},
+              {"correct", error <= options.max_rel_err}};
+  for (const KernelCandidate& c :
+       place.kernels().why(place.device(), {op.op, op.in, op.out, op.attrs})) {
+    if (c.verdict != "chosen") continue;
+    out["kernel_set"] = c.plugin;
+    out["variant"] = c.variant;
+  }
+  return out;
+}
+
+int run_bench_op(const BenchOpOptions& options) {
+  const Json row = measure(options);
+  if (options.json) {
+    std::cout << Json({{"results", Json::array({row})}}).dump(2) << "\n";
+  } else {
+    std::cout << row["op"].get<std::string>() << " " << row["shape"].dump() << " on "
+              << row["device"].get<std::string>() << ": " << row["kernel_set"].get<std::string>()
+              << "/" << row["variant"].get<std::string>() << "  " << std::setprecision(3)
+              << row["time_us"].get<double>() << " us  " << row["gbs"].get<double>() << " GB/s";
+    if (!row["gflops"].is_null()) std::cout << "  " << row["gflops"].get<double>() << " GFLOP/s";
+    std::cout << "  max_rel_err " << row["max_rel_err"].get<double>() << "\n";
+  }
+  if (row["correct"].get<bool>()) return 0;
+  std::cerr << "error: bench op: the result of " << row["op"].get<std::string>() << " by "
+            << row["kernel_set"].get<std::string>() << "/" << row["variant"].get<std::string>()
+            << " is wrong by " << row["max_rel_err"].get<double>()
+            << " of its largest element; allowed is " << options.max_rel_err << "\n";
+  return exit_code(ErrorCode::kPlugin);
+}
+
+}  // namespace
+
+void add_bench_op(CLI::App& bench, Run& run) {
+  auto options = std::make_shared<BenchOpOptions>();
+  CLI::App* command =
+      bench.add_subcommand("op", "One op beside its reference in double precision: time and error");
+  command->footer("Example: netcl-app bench op --op matmul --shape 128,784,256 --device cpu:0");
+  add_op_options(*command, *options);
+  command->add_option("--repeats", options->repeats, "Runs of which the median counts")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command
+      ->add_option("--max-rel-err", options->max_rel_err,
+                   "Greatest error of a right result, relative to its largest element")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command->callback([options, &run] { run = [options] { return run_bench_op(*options); }; });
+}
+
+}  // namespace netcl::app

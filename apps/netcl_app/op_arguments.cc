@@ -1,0 +1,111 @@
+#include "apps/netcl_app/op_arguments.h"
+
+#include <charconv>
+
+#include "apps/netcl_app/open_device.h"
+#include "apps/netcl_app/probe.h"
+#include "core/base/environment.h"
+#include "core/base/json_doc.h"
+#include "core/base/text.h"
+#include "core/cl/icd.h"
+#include "core/distributed/selectors.h"
+
+namespace netcl::app {
+
+namespace {
+
+Shape parse_shape(const std::string& text) {
+  std::vector<int64_t> dims;
+  for (const std::string& part : split(text, ',')) {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    NETCL_CHECK(error == std::errc() && end == part.data() + part.size() && value >= 0,
+                ErrorCode::kUsage, "--shape ", text,
+                ": expected numbers separated by commas, such as 128,784; \"", part, "\" is none");
+    dims.push_back(value);
+  }
+  return Shape(dims);
+}
+
+std::vector<TensorDesc> inputs_of(const OpRow& op, const OpOptions& options) {
+  std::vector<Shape> shapes;
+  for (const std::string& text : options.shapes) shapes.push_back(parse_shape(text));
+  NETCL_CHECK(!shapes.empty() || op.min_in == 0, ErrorCode::kUsage,
+              "--shape is missing: give the shape of each input of ", op.name);
+  if (op.name == "matmul" && shapes.size() == 1 && shapes[0].rank() == 3) {
+    shapes = {{shapes[0][0], shapes[0][1]}, {shapes[0][1], shapes[0][2]}};
+  }
+  while (shapes.size() < op.min_in) shapes.push_back(shapes.back());
+  NETCL_CHECK(shapes.size() <= op.max_in, ErrorCode::kUsage, op.name, " has at most ", op.max_in,
+              " inputs, not ", shapes.size());
+  std::vector<TensorDesc> out;
+  for (const Shape& shape : shapes) out.push_back({DType::kF32, shape});
+  if (op.name.rfind("cross_entropy", 0) == 0 && out.size() > 1)
+    out[1] = {DType::kI32, Shape{out[0].shape[0]}};
+  for (const OpCase& c : op.cases) {
+    if (c.in.size() != out.size()) continue;
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (c.in[i].dtype == DType::kI32) out[i].dtype = DType::kI32;
+    }
+    break;
+  }
+  return out;
+}
+
+Attrs attrs_of(const std::vector<std::string>& assignments) {
+  Attrs out;
+  for (const std::string& text : assignments) {
+    const size_t equal = text.find('=');
+    NETCL_CHECK(equal != std::string::npos && equal > 0, ErrorCode::kUsage, "--attr ", text,
+                ": expected KEY=VALUE");
+    const Json value = Json::parse(text.substr(equal + 1), nullptr, false);
+    const std::string key = text.substr(0, equal);
+    if (value.is_number_integer()) {
+      out.set(key, value.get<int64_t>());
+    } else if (value.is_number()) {
+      out.set(key, value.get<double>());
+    } else if (value.is_array()) {
+      out.set(key, value.get<std::vector<int64_t>>());
+    } else {
+      out.set(key, text.substr(equal + 1));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_op_options(CLI::App& command, OpOptions& options) {
+  command.add_option("--op", options.op, "Name of the op")->required();
+  command
+      .add_option("--shape", options.shapes,
+                  "Shape of an input, such as 128,784 (repeatable); matmul also M,K,N")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--attr", options.attrs, "Attribute KEY=VALUE (repeatable)")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--device", options.device, "The device (default: the first)");
+  add_kernels(command, options);
+  add_common(command, options);
+}
+
+OpArguments op_arguments(const OpOptions& options) {
+  const OpRow& op = find_op(options.op);
+  std::vector<TensorDesc> in = inputs_of(op, options);
+  Attrs attrs = complete_attrs(op, attrs_of(options.attrs));
+  std::vector<TensorDesc> out = op.infer({op, in, attrs});
+  return {op, std::move(in), std::move(out), std::move(attrs)};
+}
+
+OpDevice::OpDevice(const OpOptions& options) {
+  const Logger log = stderr_logger(options.quiet);
+  const std::vector<DeviceInfo> devices = probe_devices().devices();
+  info_ = resolve_selectors(options.device, devices)[0].device;
+  environment::apply(only_driver(info_.icd));
+  device_ = std::make_unique<Device>(find_device(info_), environment::cache_dir(), log);
+  plugins_ = std::make_unique<PluginHost>(options.plugin_options(), devices, log);
+  kernels_ = std::make_unique<KernelChoice>(*plugins_, options.pins());
+}
+
+}  // namespace netcl::app

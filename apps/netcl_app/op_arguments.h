@@ -1,0 +1,54 @@
+// An op as a command line names it (--op, --shape, --attr), and the device that it runs on.
+#ifndef NETCL_APPS_NETCL_APP_OP_ARGUMENTS_H_
+#define NETCL_APPS_NETCL_APP_OP_ARGUMENTS_H_
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/netcl_app/options.h"
+#include "core/cl/device.h"
+#include "core/ops/op.h"
+
+namespace netcl::app {
+
+struct OpOptions : CommonOptions {
+  std::string op, device = "all";
+  std::vector<std::string> shapes, attrs;
+};
+
+// Adds --op, --shape, --attr, --device, --kernels and the common ones.
+void add_op_options(CLI::App& command, OpOptions& options);
+
+struct OpArguments {
+  const OpRow& op;
+  std::vector<TensorDesc> in, out;
+  Attrs attrs;  // complete
+};
+
+// One shape an input; a matmul may be given as M,K,N, and one shape stands for all inputs. Inputs
+// are f32, but those that the op wants as integers i32.
+// Errors: kUsage, naming the option.
+OpArguments op_arguments(const OpOptions& options);
+
+// The first device of --device, open in this process, with its kernel sets.
+class OpDevice {
+ public:
+  // Errors: kUsage, kDevice.
+  explicit OpDevice(const OpOptions& options);
+
+  Device& device() { return *device_; }
+  const DeviceInfo& info() const { return info_; }
+  KernelChoice& kernels() { return *kernels_; }
+
+ private:
+  DeviceInfo info_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<PluginHost> plugins_;
+  std::unique_ptr<KernelChoice> kernels_;
+};
+
+}  // namespace netcl::app
+
+#endif  // NETCL_APPS_NETCL_APP_OP_ARGUMENTS_H_
