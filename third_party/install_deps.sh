@@ -6,7 +6,7 @@ set -euo pipefail
 packages=(
   # build
   bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-platforms
-  g++ python3 python-is-python3 git ca-certificates
+  g++ make python3 python-is-python3 git ca-certificates
   # libraries
   opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev
   libboost-dev libboost-filesystem-dev libboost-system-dev

@@ -18,9 +18,12 @@ std::string with_and_without(const Departure& of) {
 
 }  // namespace
 
-bool GroupChoice::may_leave(const std::string& name) const {
-  return std::none_of(departures_.begin(), departures_.end(),
-                      [&](const Departure& past) { return past.name == name; });
+std::vector<double> GroupChoice::measured_without(const std::string& name) const {
+  std::vector<double> out;
+  for (const Departure& past : departures_) {
+    if (past.name == name) out.push_back(past.seconds_without);
+  }
+  return out;
 }
 
 std::optional<GroupChoice::Regroup> GroupChoice::end_trial(Departure& trial,
@@ -60,7 +63,8 @@ std::optional<GroupChoice::Regroup> GroupChoice::look(const GroupMeasure& now, i
   std::vector<int64_t> rows;
   double best = 0;
   for (size_t i = 0; i < now.names.size(); ++i) {
-    if (!may_leave(now.names[i])) continue;
+    const std::vector<double> measured = measured_without(now.names[i]);
+    if (measured.size() >= kMostDepartures) continue;
     std::vector<RankCost> costs = now.costs;
     // Also those without rows: they may be what helps.
     for (RankCost& cost : costs) cost.takes_part = cost.line.per_row > 0 || cost.line.fixed > 0;
@@ -72,8 +76,10 @@ std::optional<GroupChoice::Regroup> GroupChoice::look(const GroupMeasure& now, i
     const bool idle = now.rows[i] == 0;
     const bool long_run = now.step_seconds * left >= kWorthALook;
     if (idle && exposed >= kLargePart * now.step_seconds) gain = std::max(gain, exposed);
+    // What was measured is better than any fit.
+    if (!measured.empty() && measured.back() > 0) gain = now.step_seconds - measured.back();
     const bool saves = gain >= kLeastGain * now.step_seconds && gain * left >= kLeastSaved;
-    if (!saves && !(idle && long_run)) continue;
+    if (!saves && !(idle && long_run && measured.empty())) continue;
     if (leaves && gain <= best) continue;
     best = gain;
     leaves = i;

@@ -60,15 +60,17 @@ class GroupChoice {
   // Adds those that are away to an account of the present group.
   void complete(ShardAccount& account) const;
 
-  static constexpr double kLeastGain = 0.03;  // of a step
-  static constexpr double kLeastSaved = 1;    // seconds of the rest of the run
-  static constexpr double kNoise = 0.02;      // of a step, for a trial
-  static constexpr double kLargePart = 0.25;  // of a step, that sums and waiting take
-  static constexpr double kWorthALook = 60;   // seconds of the rest, where no fit can tell
+  static constexpr double kLeastGain = 0.03;    // of a step
+  static constexpr double kLeastSaved = 1;      // seconds of the rest of the run
+  static constexpr double kNoise = 0.02;        // of a step, for a trial
+  static constexpr size_t kMostDepartures = 2;  // of a rank in a run
+  static constexpr double kLargePart = 0.25;    // of a step, that sums and waiting take
+  static constexpr double kWorthALook = 60;     // seconds of the rest, where no fit can tell
 
  private:
   std::optional<Regroup> end_trial(Departure& trial, const GroupMeasure& now, std::string* note);
-  bool may_leave(const std::string& name) const;
+  // The seconds of a step without it, of each time that it left.
+  std::vector<double> measured_without(const std::string& name) const;
 
   std::vector<Departure> departures_;
 };

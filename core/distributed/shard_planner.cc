@@ -20,7 +20,7 @@ constexpr double kLeastSeconds = 0.015;
 constexpr int64_t kMostSteps = 25;
 constexpr int64_t kRefitSteps = 10;
 // Of a rank that is alone and waits for nobody: so many steps are enqueued faster than they run.
-constexpr int64_t kInFlightSteps = 16;
+constexpr int64_t kInFlightSteps = 16, kAloneSteps = 32;
 constexpr int64_t kSettlings = 2;  // at most, after a first plan
 // Two changes of speed within so many steps: the next must last longer to count.
 constexpr int64_t kCalmSteps = 100, kMostPatience = 8;
@@ -325,7 +325,8 @@ std::optional<ShardPlanner::Change> ShardPlanner::end_trial() {
 GroupMeasure ShardPlanner::measure() const {
   GroupMeasure out;
   const bool steady = n_ == 1 || (stage_ == Stage::kSteady && all_tried_);
-  out.settled = steady && count_ >= enough(kTrialSteps) && count_ % kTrialSteps == 0;
+  const int64_t least = n_ == 1 ? kAloneSteps : enough(kTrialSteps);
+  out.settled = steady && count_ >= least && count_ % kTrialSteps == 0;
   if (!out.settled) return out;
   out.step_seconds = lower_median(copy_of(step_seconds_));
   out.exposed_seconds = lower_median(copy_of(exposed_));

@@ -68,7 +68,7 @@ TEST(GroupChoiceTest, WithoutAGainItComesBackAndStays) {
   // Its speed alone was 10 samples a second, the other's is 64 in 40 ms.
   EXPECT_NEAR(back->shares.at("cpu:1") / back->shares.at("cpu:0"), 10 * 0.04 / 64, 1e-9);
   GroupChoice last(next.departures());
-  EXPECT_FALSE(last.look(held_up(), 900, &note));
+  EXPECT_FALSE(last.look(held_up(), 900, &note));  // 37 ms, and 40 without
   ShardAccount account;
   last.complete(account);
   EXPECT_TRUE(account.ranks.empty());
@@ -117,6 +117,19 @@ TEST(GroupChoiceTest, WhoWasLeftWithoutRowsMayBeTheOneThatStays) {
   const auto regroup = GroupChoice({}).look(now, 600, &note);
   ASSERT_TRUE(regroup);
   EXPECT_EQ(regroup->shares, (std::map<std::string, double>{{"cpu:0", 64}}));
+}
+
+TEST(GroupChoiceTest, OnceMoreWhereTheGroupHasBecomeSlowerThanWhatWasMeasured) {
+  GroupChoice choice({});
+  std::string note;
+  ASSERT_TRUE(choice.look(held_up(), 1000, &note));
+  ASSERT_TRUE(choice.look(measure({0}, {64}, 40e-3, 0), 980, &note));  // back
+  GroupMeasure slower = held_up();
+  slower.step_seconds = 45e-3;
+  ASSERT_TRUE(choice.look(slower, 900, &note));                        // leaves again
+  ASSERT_TRUE(choice.look(measure({0}, {64}, 50e-3, 0), 880, &note));  // back again
+  slower.step_seconds = 90e-3;
+  EXPECT_FALSE(choice.look(slower, 800, &note));  // that was the last time
 }
 
 }  // namespace
