@@ -22,6 +22,7 @@ class Kill(unittest.TestCase):
     def kill_once(self, cli, ranks, rank, delay):
         """Returns (milliseconds until the error was printed, phase named in it)."""
         with watched_run.WatchedRun("--devices", "cpu:0/%d" % ranks, "--epochs", "1000000", "--quiet",
+                                    "--shard", "even",  # so that none leaves the group, where it is not missed
                                     cli=cli, ranks=ranks) as run:
             workers = run.workers()
             time.sleep(delay)
