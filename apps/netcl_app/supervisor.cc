@@ -28,6 +28,7 @@ constexpr double kStallSteps = 10;         // ... or this many steps' time
 constexpr size_t kTimedSteps = 101;
 constexpr double kHeldUpSeconds = 2;  // between two looks: the supervisor itself did not run
 constexpr int kPollMs = 200;
+constexpr size_t kKeptAccounts = 8;  // of a worker; snapshots have two slots, and may be repeated
 
 sigset_t stop_signals() {
   sigset_t set;
@@ -233,7 +234,8 @@ void Supervisor::handle_message(uint32_t place, const Json& message) {
     return;
   }
   if (type == "account") {
-    accounts_[place][message.at("step").get<int64_t>()] = message;
+    accounts_[place].push_back(message);
+    if (accounts_[place].size() > kKeptAccounts) accounts_[place].pop_front();
     return;
   }
   if (type == "done") {

@@ -12,7 +12,6 @@
 
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -112,11 +111,11 @@ class Supervisor {
   UniqueFd snapshots_fd_;
   std::optional<Snapshots> snapshots_;
   std::shared_ptr<Segment> segment_;
-  std::vector<std::unique_ptr<Worker>> workers_;   // by place; null: lost
-  std::vector<uint32_t> group_;                    // the places of the generation's ranks
-  std::vector<pid_t> pids_;                        // of all workers that there were
-  std::vector<int64_t> best_steps_;                // by place: the last one seen
-  std::vector<std::map<int64_t, Json>> accounts_;  // by place and step of a snapshot
+  std::vector<std::unique_ptr<Worker>> workers_;  // by place; null: lost
+  std::vector<uint32_t> group_;                   // the places of the generation's ranks
+  std::vector<pid_t> pids_;                       // of all workers that there were
+  std::vector<int64_t> best_steps_;               // by place: the last one seen
+  std::vector<std::deque<Json>> accounts_;        // by place: of its latest snapshots
   UniqueFd signals_;
   RunOutcome outcome_;
   FailureLog log_;

@@ -91,8 +91,9 @@ void Supervisor::next_generation() {
     if (workers_[place]->state == Worker::State::kEnded) {
       best_steps_[place] = std::max(best_steps_[place], state_of(place).step);
       // What counts is what it had done up to where the others go on.
-      if (found && accounts_[place].count(found->step) > 0)
-        outcome_.done[place] = accounts_[place][found->step];
+      for (const Json& account : accounts_[place]) {
+        if (found && account.at("step") == found->step) outcome_.done[place] = account;
+      }
       workers_[place].reset();
     }
     if (workers_[place] != nullptr || policy_ == FailurePolicy::kRestart) left.push_back(place);

@@ -358,8 +358,8 @@ enum {
 /* Reductions are element-wise and in rank order: ((x0 op x1) op x2) ... Integers wrap; max and min
  * keep the first of equal values and pass NaN on; f16 and bf16 are computed in f32 and rounded
  * once, at the end. MEAN: (w0 x0 + w1 x1 + ...) / (w0 + w1 + ...) with the ranks' weights; a rank
- * with weight 0 contributes nothing, whatever its data; of integers the sum, which does not wrap, by
- * n, cut towards zero, and all weights 1. */
+ * with weight 0 contributes nothing, whatever its data; of integers the sum, which does not wrap,
+ * by n, cut towards zero, and all weights 1. */
 enum { NETCL_SUM = 1, NETCL_MAX = 2, NETCL_MIN = 3, NETCL_PROD = 4, NETCL_MEAN = 5 };
 
 typedef struct netcl_coll {

@@ -18,6 +18,14 @@ std::string with_and_without(const Departure& of) {
 
 }  // namespace
 
+GroupChoice::GroupChoice(std::vector<Departure> departures, const std::vector<std::string>& present)
+    : departures_(std::move(departures)) {
+  for (Departure& each : departures_) {
+    if (std::find(present.begin(), present.end(), each.name) != present.end())
+      each.state = Departure::State::kBack;
+  }
+}
+
 std::vector<double> GroupChoice::measured_without(const std::string& name) const {
   std::vector<double> out;
   for (const Departure& past : departures_) {

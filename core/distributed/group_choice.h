@@ -49,8 +49,9 @@ class GroupChoice {
     std::string note;
   };
 
-  // `departures`: of the run so far.
-  explicit GroupChoice(std::vector<Departure> departures) : departures_(std::move(departures)) {}
+  // `departures`: of the run so far. One that is among `present`, the names of the group's ranks,
+  // is back, however that came about.
+  GroupChoice(std::vector<Departure> departures, const std::vector<std::string>& present);
 
   // Between two steps; `steps_left`: that the run still makes. A group must be formed anew if it
   // returns one. `note`: what else is to be said.

@@ -39,18 +39,6 @@ ShardPlan fixed(ShardPlan plan) {
   return plan;
 }
 
-// Of the run so far; one that is in the group is back, however that came about.
-std::vector<Departure> departures_of(const TrainerOptions& options) {
-  if (!options.progress) return {};
-  std::vector<Departure> out = options.progress->departures;
-  for (Departure& each : out) {
-    for (const std::string& name : options.rank_names) {
-      if (each.name == name) each.state = Departure::State::kBack;
-    }
-  }
-  return out;
-}
-
 void wait(const cl::Event& event, Trace* trace, const char* what) {
   const TraceSpan span(trace, what, "wait");
   with_cl_errors("waiting for a step", [&] { event.wait(); });
@@ -80,7 +68,8 @@ Trainer::Trainer(TrainerOptions options, Replica& replica, Group group, ShardPla
       plateau_(options_.plateau),
       step_(options_.first_step),
       planner_(planner_options(options_, batch_sizes()[0], group.n_ranks), plan_),
-      group_choice_(departures_of(options_)) {
+      group_choice_(options_.progress ? options_.progress->departures : std::vector<Departure>(),
+                    options_.rank_names) {
   if (group_.bootstrap != nullptr) times_.emplace(*group_.bootstrap);
   const Device& device = replica_.queue().device();
   const size_t row_bytes = train_.input_bytes() + train_.label_bytes();
@@ -409,6 +398,7 @@ void Trainer::say(const std::string& text) const {
 }
 
 bool Trainer::replan(const StepTime& mine) {
+  if (!times_ && !options_.may_regroup) return false;
   std::vector<StepTime> all = {mine};
   if (times_) {
     times_->write(step_, mine);

@@ -27,7 +27,7 @@ GroupMeasure measure(const std::vector<double>& per_row, const std::vector<int64
 GroupMeasure held_up() { return measure({10e-3 / 64, 0.1}, {62, 2}, 37e-3, 27e-3); }
 
 TEST(GroupChoiceTest, WhoHoldsTheOthersUpLeavesAndStaysAway) {
-  GroupChoice choice({});
+  GroupChoice choice({}, {});
   std::string note;
   const auto regroup = choice.look(held_up(), 1000, &note);
   ASSERT_TRUE(regroup);
@@ -35,7 +35,7 @@ TEST(GroupChoiceTest, WhoHoldsTheOthersUpLeavesAndStaysAway) {
   EXPECT_NE(regroup->note.find("without cpu:1"), std::string::npos) << regroup->note;
   EXPECT_NE(regroup->note.find("37 ms, 10 ms expected"), std::string::npos) << regroup->note;
 
-  GroupChoice next(choice.departures());  // in the group without it
+  GroupChoice next(choice.departures(), {"cpu:0"});  // in the group without it
   GroupMeasure alone = measure({0}, {64}, 11e-3, 0);
   alone.settled = false;
   EXPECT_FALSE(next.look(alone, 990, &note));
@@ -57,17 +57,17 @@ TEST(GroupChoiceTest, WhoHoldsTheOthersUpLeavesAndStaysAway) {
 }
 
 TEST(GroupChoiceTest, WithoutAGainItComesBackAndStays) {
-  GroupChoice choice({});
+  GroupChoice choice({}, {});
   std::string note;
   ASSERT_TRUE(choice.look(held_up(), 1000, &note));
-  GroupChoice next(choice.departures());
+  GroupChoice next(choice.departures(), {"cpu:0"});
   const auto back = next.look(measure({0}, {64}, 40e-3, 0), 980, &note);
   ASSERT_TRUE(back);
   ASSERT_EQ(back->shares.size(), 2u);
   EXPECT_NE(back->note.find("cpu:1 comes back"), std::string::npos) << back->note;
   // Its speed alone was 10 samples a second, the other's is 64 in 40 ms.
   EXPECT_NEAR(back->shares.at("cpu:1") / back->shares.at("cpu:0"), 10 * 0.04 / 64, 1e-9);
-  GroupChoice last(next.departures());
+  GroupChoice last(next.departures(), {"cpu:0", "cpu:1"});
   EXPECT_FALSE(last.look(held_up(), 900, &note));  // 37 ms, and 40 without
   ShardAccount account;
   last.complete(account);
@@ -77,31 +77,31 @@ TEST(GroupChoiceTest, WithoutAGainItComesBackAndStays) {
 TEST(GroupChoiceTest, NobodyLeavesForLittle) {
   std::string note;
   // Too few steps are left.
-  EXPECT_FALSE(GroupChoice({}).look(held_up(), 30, &note));
+  EXPECT_FALSE(GroupChoice({}, {}).look(held_up(), 30, &note));
   // Both are needed.
   EXPECT_FALSE(
-      GroupChoice({}).look(measure({1e-3, 1e-3}, {32, 32}, 40e-3, 8e-3), 1'000'000, &note));
+      GroupChoice({}, {}).look(measure({1e-3, 1e-3}, {32, 32}, 40e-3, 8e-3), 1'000'000, &note));
   // What is added up stays where two are left.
   EXPECT_FALSE(
-      GroupChoice({}).look(measure({1e-3, 1e-3, 0.1}, {32, 32, 0}, 40e-3, 8e-3), 1000, &note));
+      GroupChoice({}, {}).look(measure({1e-3, 1e-3, 0.1}, {32, 32, 0}, 40e-3, 8e-3), 1000, &note));
   // The other one cannot hold the batch.
   GroupMeasure full = held_up();
   full.costs[0].limits.max_rows = 63;
-  EXPECT_FALSE(GroupChoice({}).look(full, 1000, &note));
+  EXPECT_FALSE(GroupChoice({}, {}).look(full, 1000, &note));
   EXPECT_EQ(note, "");
 }
 
 TEST(GroupChoiceTest, OneWithoutRowsIsTriedInALongRun) {
   std::string note;
   const auto regroup =
-      GroupChoice({}).look(measure({1e-3, 1e-3, 0.1}, {32, 32, 0}, 40e-3, 8e-3), 10'000, &note);
+      GroupChoice({}, {}).look(measure({1e-3, 1e-3, 0.1}, {32, 32, 0}, 40e-3, 8e-3), 10'000, &note);
   ASSERT_TRUE(regroup);
   EXPECT_EQ(regroup->shares, (std::map<std::string, double>{{"cpu:0", 32}, {"cpu:1", 32}}));
 }
 
 TEST(GroupChoiceTest, WhoHasNoRowsIsTriedFirstWhereNothingElseExplainsTheTime) {
   // Of three the second holds the others up for 8 ms without any rows.
-  GroupChoice choice({});
+  GroupChoice choice({}, {});
   std::string note;
   const auto regroup =
       choice.look(measure({1e-5, 8e-3, 1e-5}, {32, 0, 32}, 8.3e-3, 8e-3), 600, &note);
@@ -114,13 +114,13 @@ TEST(GroupChoiceTest, WhoWasLeftWithoutRowsMayBeTheOneThatStays) {
   now.costs[0].takes_part = false;
   now.costs[1].line.fixed = 7e-3;
   std::string note;
-  const auto regroup = GroupChoice({}).look(now, 600, &note);
+  const auto regroup = GroupChoice({}, {}).look(now, 600, &note);
   ASSERT_TRUE(regroup);
   EXPECT_EQ(regroup->shares, (std::map<std::string, double>{{"cpu:0", 64}}));
 }
 
 TEST(GroupChoiceTest, OnceMoreWhereTheGroupHasBecomeSlowerThanWhatWasMeasured) {
-  GroupChoice choice({});
+  GroupChoice choice({}, {});
   std::string note;
   ASSERT_TRUE(choice.look(held_up(), 1000, &note));
   ASSERT_TRUE(choice.look(measure({0}, {64}, 40e-3, 0), 980, &note));  // back
@@ -130,6 +130,17 @@ TEST(GroupChoiceTest, OnceMoreWhereTheGroupHasBecomeSlowerThanWhatWasMeasured) {
   ASSERT_TRUE(choice.look(measure({0}, {64}, 50e-3, 0), 880, &note));  // back again
   slower.step_seconds = 90e-3;
   EXPECT_FALSE(choice.look(slower, 800, &note));  // that was the last time
+}
+
+TEST(GroupChoiceTest, WhoTakesOverIsNotAway) {
+  GroupChoice choice({}, {});
+  std::string note;
+  ASSERT_TRUE(choice.look(held_up(), 1000, &note));
+  GroupChoice alone(choice.departures(), {"cpu:1"});  // the other one was lost
+  EXPECT_FALSE(alone.look(measure({0}, {64}, 50e-3, 0), 900, &note));
+  ShardAccount account;
+  alone.complete(account);
+  EXPECT_TRUE(account.ranks.empty());
 }
 
 }  // namespace
