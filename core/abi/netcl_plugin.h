@@ -24,10 +24,10 @@
 extern "C" {
 #endif
 
-/* While the major number is 0, a minor step may break: both must match exactly. From 1.0 on a
- * newer minor only appends. History: CHANGELOG.md. */
+/* A newer minor only appends, so a host opens plugins of its own major and of no newer minor. While
+ * the major number is 0 that is a practice; from 1.0 on it is a promise. History: CHANGELOG.md. */
 #define NETCL_ABI_MAJOR 0u
-#define NETCL_ABI_MINOR 3u
+#define NETCL_ABI_MINOR 4u
 #define NETCL_EXPORT __attribute__((visibility("default")))
 
 #define NETCL_END_(tab, m) \
@@ -269,15 +269,29 @@ typedef struct netcl_variant {
   netcl_str detail; /* what it needs, in words */
 } netcl_variant;
 
+/* A knob of a variant: whole numbers of which tuning looks for the best (netcl-app tune). */
+typedef struct netcl_tunable {
+  netcl_str name;        /* "ROWS"                                                      */
+  const int64_t* values; /* those worth trying                                          */
+  uint32_t n_values, reserved;
+  int64_t def; /* used unasked; need not be among `values`                              */
+} netcl_tunable;
+
 typedef struct netcl_kernels_api {
   size_t size;
-  /* [any] Emits one netcl_recipe. `variant` empty: the set's own best choice. DECLINE with a reason
-   * if the key or the variant cannot be served on this device. */
+  /* [any] Emits one netcl_recipe. `variant` empty: the set's own best choice. Otherwise the id of a
+   * variant, which may set some of its tunables: "vec(ROWS=24,DEPTH=8)"; the others have their
+   * default. DECLINE with a reason if the key, the variant or a setting cannot be served on this
+   * device. The recipe's `variant` is the id with those settings that differ from the defaults. */
   netcl_rc (*plan)(netcl_plugin*, netcl_call*, netcl_device*, const netcl_opkey*, netcl_str variant,
                    netcl_sink, void* ctx);
   /* [any] Emits a netcl_variant for each variant of the op, best guess first. */
   netcl_rc (*enumerate)(netcl_plugin*, netcl_call*, netcl_device*, const netcl_opkey*, netcl_sink,
                         void* ctx);
+  /* [any] Emits a netcl_tunable for each knob of the variant, as this key on this device has it; no
+   * item: the variant has none. May be NULL. Since 0.4. */
+  netcl_rc (*tunables)(netcl_plugin*, netcl_call*, netcl_device*, const netcl_opkey*,
+                       netcl_str variant, netcl_sink, void* ctx);
 } netcl_kernels_api;
 #define NETCL_KERNELS_INTERFACE "netcl.kernels/1"
 
@@ -415,6 +429,7 @@ NETCL_ABI_ASSERT_(sizeof(netcl_arg) == 16);
 NETCL_ABI_ASSERT_(sizeof(netcl_source) == 32);
 NETCL_ABI_ASSERT_(sizeof(netcl_launch) == 112);
 NETCL_ABI_ASSERT_(sizeof(netcl_variant) == 32);
+NETCL_ABI_ASSERT_(sizeof(netcl_tunable) == 40);
 NETCL_ABI_ASSERT_(sizeof(netcl_attr_spec) == 96);
 NETCL_ABI_ASSERT_(sizeof(netcl_layer_type) == 56);
 NETCL_ABI_ASSERT_(sizeof(netcl_member) == 16);

@@ -47,12 +47,6 @@ class KernelChoice : public KernelProvider {
   };
   std::vector<Ranked> candidates(const DeviceInfo& device, const KernelQuestion& question,
                                  std::vector<KernelCandidate>* refused) const;
-  std::shared_ptr<const Recipe> ask(Device& device, const KernelQuestion& question,
-                                    const Manifest& manifest, const std::string& variant,
-                                    std::string* reason);
-
-  std::vector<std::string> variants(Device& device, const KernelQuestion& question,
-                                    const Manifest& manifest);
 
   PluginHost& plugins_;
   const std::map<std::string, KernelPin> pins_;
