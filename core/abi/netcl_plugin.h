@@ -253,15 +253,30 @@ typedef struct netcl_launch {
   uint64_t global[3], local[3]; /* local[0] == 0: the driver chooses. A zero in global: no launch */
 } netcl_launch;
 
+/* Work that a vendor's library enqueues, for kernel sets that are made of one. Since 0.4. */
+typedef struct netcl_native {
+  size_t size;
+  void* state; /* the plugin's own, for this recipe alone */
+  /* [queue: one call at a time for one queue] Enqueues the op on `queue`, a cl_command_queue in
+   * order, and returns without waiting. Buffers are cl_mem, as many as the key has inputs and
+   * outputs and the recipe scratch buffers; inputs are not written. Unless `event` is NULL it
+   * receives the cl_event of the last command, which the host releases, or NULL if it is not known.
+   */
+  netcl_rc (*enqueue)(netcl_plugin*, netcl_call*, void* state, void* queue, void* const* in,
+                      void* const* out, void* const* scratch, void** event);
+  void (*drop)(netcl_plugin*, void* state); /* [any] once, when the recipe is used no longer */
+} netcl_native;
+
 /* How to compute one op key: plain data, valid during the sink call. The host copies and checks it
- * once (argument indices, sizes, device limits) and replays it; no plugin call happens per launch.
- */
+ * once (argument indices, sizes, device limits) and replays it; no plugin call happens per launch,
+ * unless there is native work. */
 typedef struct netcl_recipe {
   size_t size;
   netcl_str variant;
   const netcl_launch* launches;
   const uint64_t* scratch_bytes;
   uint32_t n_launches, n_scratch;
+  const netcl_native* native; /* NULL, or what comes before the launches; copied. Since 0.4. */
 } netcl_recipe;
 
 typedef struct netcl_variant {
