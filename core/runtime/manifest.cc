@@ -5,6 +5,7 @@
 #include "core/abi/netcl_plugin.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json_doc.h"
 #include "core/base/text.h"
 #include "core/runtime/file_gates.h"
 
@@ -53,10 +54,13 @@ ordered_json parse(const fs::path& path) {
     ordered_json json = ordered_json::parse(text);
     if (!json.is_object())
       refuse("NPL-01", path.string(), ":1:1: expected a JSON object, found ", json.type_name());
+    JsonDoc::parse(text, path.string());  // refuses keys given twice, and what is nested too deeply
     return json;
   } catch (const ordered_json::parse_error& e) {
     refuse("NPL-01", path.string(), ":", line_column(text, e.byte > 0 ? e.byte - 1 : 0),
            ": not JSON: ", e.what());
+  } catch (const Error& e) {
+    refuse("NPL-01", e.message());
   }
 }
 

@@ -122,7 +122,15 @@ ExprError::ExprError(const std::string& problem, std::string_view text, size_t p
                          std::string(text) + "`"),
       position_(position) {}
 
-Expr Expr::parse(std::string_view text) { return Expr(std::string(text), parse_expr(text)); }
+Expr Expr::parse(std::string_view text) {
+  // A chain of operators is a tree as deep as it is long, and walking it takes stack.
+  if (text.size() > kMaxLength) {
+    throw ExprError("the expression has " + std::to_string(text.size()) +
+                        " characters, of at most " + std::to_string(kMaxLength) + ",",
+                    text.substr(0, 20), 0);
+  }
+  return Expr(std::string(text), parse_expr(text));
+}
 
 ExprValue Expr::evaluate(const Scope& scope) const { return Evaluator(text_, scope).value(*root_); }
 

@@ -40,6 +40,7 @@ struct ExprNode;
 
 class Expr {
  public:
+  static constexpr size_t kMaxLength = 10000;
   // Errors: ExprError.
   static Expr parse(std::string_view text);
 

@@ -1,6 +1,7 @@
 #include "plugins/pack/variants.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "core/abi/netcl_plugin.hpp"
@@ -13,6 +14,31 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kNameLetters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
+constexpr size_t kMaxFileBytes = 4 << 20;
+constexpr int kMaxDepth = 100;
+
+// Refuses keys that are given twice, of which the parser would keep the last, and values nested so
+// deeply that walking them could end the stack.
+struct KeyCheck {
+  std::string file;
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > kMaxDepth) {
+      throw plugin::Failure(NETCL_E_ARG,
+                            file + ": nested deeper than " + std::to_string(kMaxDepth) + " levels");
+    }
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const std::string key = parsed.get<std::string>();
+      if (!keys.back().insert(key).second)
+        throw plugin::Failure(NETCL_E_ARG, file + ": the key \"" + key + "\" is given twice");
+    }
+    return true;
+  }
+};
 
 // A JSON value with the path that leads to it, so that every message can name its place.
 class Cursor {
@@ -239,10 +265,15 @@ void read_table(const Cursor& cursor,
 }  // namespace
 
 VariantFile read_variants(std::string_view text, const std::string& file) {
+  if (text.size() > kMaxFileBytes) {
+    throw plugin::Failure(NETCL_E_ARG, file + ": " + std::to_string(text.size()) +
+                                           " bytes; such a file has at most " +
+                                           std::to_string(kMaxFileBytes));
+  }
   Json json;
   try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& e) {
+    json = Json::parse(text, KeyCheck{file, {}});
+  } catch (const Json::exception& e) {  // out_of_range: a number that no double holds
     throw plugin::Failure(NETCL_E_ARG, file + ": not JSON: " + e.what());
   }
   const Cursor top(json, file, "");

@@ -184,6 +184,11 @@ TEST_F(ManifestTest, RefusesWhatIsNoJson) {
   expect_refusal(directory, "NPL-01", {"not JSON"});
   test::write(directory / "plugin.json", std::string((1 << 20) + 1, ' '));
   expect_refusal(directory, "NPL-01", {"1048577 bytes", "at most 1048576"});
+  test::write(directory / "plugin.json", "{\n  \"id\": \"x\",\n  \"id\": \"y\"\n}\n");
+  expect_refusal(directory, "NPL-01", {"plugin.json:3:3", "duplicate key \"id\"", "line 2"});
+  const std::string deep(100000, '[');
+  test::write(directory / "plugin.json", "{\"id\": " + deep + std::string(100000, ']') + "}");
+  expect_refusal(directory, "NPL-01", {"plugin.json:1:", "nested deeper than"});
   fs::remove(directory / "plugin.json");
   expect_refusal(directory, "NPL-01", {"plugin.json", "cannot be read"});
   fs::create_directory(directory / "plugin.json");

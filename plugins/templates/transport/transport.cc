@@ -1,21 +1,16 @@
-// The transport @NAME@: ranks of one machine meet in shared memory. Every rank copies its part of
-// a collective there, waits for the others, takes the result out of all parts and copies it to its
-// device. Simple and right; the plugin `host` of netcl does the same faster.
+// The transport @NAME@: adds gradients up over the ranks of a group. A collective goes in chunks:
+// every rank gives its own to all others (interconnect.cc), adds up what it got, in rank order, and
+// copies the result to its device.
 //
-// Step 1: change exchange() and meet() to what your interconnect does: they alone know that the
-//         ranks share memory.
+// Step 1: make interconnect.cc reach your peers; nothing here knows how.
 // Step 2: change accept(), which says who can be served, and the flags given to Transport().
 // Step 3: start collectives in post(), on a thread of your own: here they run in wait().
 // Step 4: `make check` sums over two workers and trains with them.
-#include <sched.h>
-
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstring>
 #include <deque>
-#include <mutex>
 
+#include "interconnect.h"
 #include "netcl_plugin.hpp"
 #include "opencl.h"
 #include "reduce.h"
@@ -27,20 +22,12 @@ using netcl::plugin::Decline;
 using netcl::plugin::Failure;
 using netcl::plugin::Host;
 
-constexpr uint64_t kChunkBytes = 1 << 20;  // of a rank in the shared memory
-
 // What a rank is about to do. All must be about to do the same, or nothing is added.
 struct Announcement {
   uint32_t kind, dtype, redop, root;
   uint64_t offset_bytes, count;
   double weight;
   char name[64];
-};
-
-// One rank's place in the shared memory, which is zero at first.
-struct alignas(64) Place {
-  std::atomic<uint64_t> stage;  // how many meetings the rank has come to
-  Announcement announced;
 };
 
 struct Posted {
@@ -58,18 +45,10 @@ class Group : public netcl::plugin::TransportGroup {
  public:
   Group(const Host& host, const netcl_group_spec& spec)
       : cl_(open_opencl()),
+        links_(host, spec),
         rank_(spec.rank),
-        n_ranks_(spec.n_ranks),
-        timeout_(spec.timeout_ns),
-        boot_(spec.boot) {
-    // Every rank asks for the same memory; what is small could also go through boot_exchange().
-    void* memory = nullptr;
-    const uint64_t places = (n_ranks_ * sizeof(Place) + 4095) / 4096 * 4096;
-    check(host.table()->boot_shared(host.call(), boot_, places + n_ranks_ * kChunkBytes, &memory),
-          "boot_shared");
-    places_ = static_cast<Place*>(memory);
-    slots_ = static_cast<char*>(memory) + places;
-    result_.resize(kChunkBytes);
+        n_ranks_(spec.n_ranks) {
+    result_.resize(Interconnect::kMaxBytes);
     void *platform = nullptr, *device = nullptr;
     check(host.table()->device_cl(host.call(), spec.device, &platform, &device, &context_),
           "device_cl");
@@ -121,11 +100,7 @@ class Group : public netcl::plugin::TransportGroup {
     }
   }
 
-  void abort(std::string_view reason) noexcept override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!aborted_) reason_ = reason;
-    aborted_ = true;
-  }
+  void abort(std::string_view reason) noexcept override { links_.abort(reason); }
 
  private:
   // Throws for what cannot be done, so that a mistake is seen at once and not in wait().
@@ -170,73 +145,49 @@ class Group : public netcl::plugin::TransportGroup {
   }
 
   void run(const Host& host, const Posted& p) {
-    places_[rank_].announced = p.what;
-    meet(host, p);
-    for (uint32_t r = 0; r < n_ranks_; ++r) compare(p.what, places_[r].announced, r);
+    const std::string what = "collective \"" + std::string(p.what.name) + "\"";
+    std::memcpy(links_.mine(), &p.what, sizeof(p.what));
+    std::vector<double> weights;
+    const std::vector<const char*> all = links_.exchange(host, sizeof(p.what), what);
+    for (uint32_t r = 0; r < n_ranks_; ++r) {
+      Announcement other;
+      std::memcpy(&other, all[r], sizeof(other));
+      compare(p.what, other, r);
+      weights.push_back(other.weight);
+    }
     if (p.ready != nullptr) check_opencl(cl_.wait(1, &p.ready), "the work before the collective");
     const uint64_t size = p.what.kind == NETCL_BARRIER ? 1 : element_bytes(p.what.dtype);
-    const uint64_t step = kChunkBytes / size;
-    for (uint64_t first = 0; first < p.what.count; first += step)
-      exchange(host, p, first, std::min(step, p.what.count - first), size);
-    meet(host, p);  // all have read what was announced
+    const uint64_t step = Interconnect::kMaxBytes / size;
+    for (uint64_t first = 0; first < p.what.count; first += step) {
+      const uint64_t count = std::min(step, p.what.count - first);
+      const uint64_t at = p.what.offset_bytes + first * size;
+      check_opencl(cl_.read(queue_, p.bucket.send, 1, at, count * size, links_.mine(), 0, nullptr,
+                            nullptr),
+                   "clEnqueueReadBuffer");
+      combine(p, first, count, size, links_.exchange(host, count * size, what), weights);
+      check_opencl(cl_.write(queue_, p.bucket.recv, 1, at, count * size, result_.data(), 0,
+                             nullptr, nullptr),
+                   "clEnqueueWriteBuffer");
+    }
   }
 
-  // Elements [first, first + count) of the collective.
-  void exchange(const Host& host, const Posted& p, uint64_t first, uint64_t count, uint64_t size) {
-    const uint64_t at = p.what.offset_bytes + first * size;
-    check_opencl(
-        cl_.read(queue_, p.bucket.send, 1, at, count * size, slot(rank_), 0, nullptr, nullptr),
-        "clEnqueueReadBuffer");
-    meet(host, p);  // all parts are there
+  // Makes the result of elements [first, first + count) of all ranks' own.
+  void combine(const Posted& p, uint64_t first, uint64_t count, uint64_t size,
+               const std::vector<const char*>& all, const std::vector<double>& weights) {
     if (reduces(p.what.kind)) {
-      std::vector<const void*> in;
-      std::vector<double> weights;
-      for (uint32_t r = 0; r < n_ranks_; ++r) {
-        in.push_back(slot(r));
-        weights.push_back(places_[r].announced.weight);
-      }
-      reduce(p.what.dtype, p.what.redop, in, weights, result_.data(), count);
+      reduce(p.what.dtype, p.what.redop, {all.begin(), all.end()}, weights, result_.data(), count);
     } else if (from_root(p.what.kind)) {
-      std::memcpy(result_.data(), slot(p.what.root), count * size);
+      std::memcpy(result_.data(), all[p.what.root], count * size);
     } else {  // gather: of every rank its part, as far as it is in this chunk
       uint64_t begin = 0;
       for (uint32_t r = 0; r < n_ranks_; ++r) {
         const uint64_t from = std::clamp(begin, first, first + count);
         begin += p.parts[r];
         const uint64_t to = std::clamp(begin, first, first + count);
-        std::memcpy(result_.data() + (from - first) * size, slot(r) + (from - first) * size,
+        std::memcpy(result_.data() + (from - first) * size, all[r] + (from - first) * size,
                     (to - from) * size);
       }
     }
-    check_opencl(
-        cl_.write(queue_, p.bucket.recv, 1, at, count * size, result_.data(), 0, nullptr, nullptr),
-        "clEnqueueWriteBuffer");
-    meet(host, p);  // nobody needs the parts any more
-  }
-
-  // Returns when every rank has come here as often as this one. A rank that has died or is late
-  // ends the wait: no transport may wait for ever.
-  void meet(const Host& host, const Posted& p) {
-    const uint64_t stage = places_[rank_].stage.fetch_add(1) + 1;
-    const auto begin = std::chrono::steady_clock::now();
-    for (uint32_t r = 0; r < n_ranks_; ++r) {
-      for (uint32_t looked = 0; places_[r].stage.load() < stage; ++looked) {
-        sched_yield();
-        if (looked % 64 != 0) continue;
-        check(host.table()->boot_status(host.call(), boot_), "boot_status");
-        throw_if_aborted();
-        if (std::chrono::steady_clock::now() - begin > std::chrono::nanoseconds(timeout_))
-          throw Failure(NETCL_E_TIMEOUT, "collective \"" + std::string(p.what.name) + "\": rank " +
-                                             std::to_string(rank_) + " waited in vain for rank " +
-                                             std::to_string(r));
-      }
-    }
-    throw_if_aborted();
-  }
-
-  void throw_if_aborted() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (aborted_) throw Failure(NETCL_E_CANCELLED, "aborted: " + reason_);
   }
 
   void compare(const Announcement& mine, const Announcement& other, uint32_t rank) const {
@@ -253,22 +204,14 @@ class Group : public netcl::plugin::TransportGroup {
                                      ", rank " + std::to_string(rank) + " at " + words(other));
   }
 
-  char* slot(uint32_t rank) const { return slots_ + rank * kChunkBytes; }
-
   const OpenCl cl_;
+  Interconnect links_;
   const uint32_t rank_, n_ranks_;
-  const uint64_t timeout_;
-  netcl_boot* const boot_;
   void *context_ = nullptr, *queue_ = nullptr;
-  Place* places_ = nullptr;  // one a rank, in memory that all see; netcl frees it
-  char* slots_ = nullptr;
   std::vector<char> result_;
   std::deque<Posted> posted_;  // those that have not run
   uint64_t n_posted_ = 0, n_done_ = 0;
   bool failed_ = false;
-  std::mutex mutex_;  // abort() comes from any thread
-  bool aborted_ = false;
-  std::string reason_;
 };
 
 class Plugin : public netcl::plugin::Transport {

@@ -48,6 +48,12 @@ TEST(Variants, OneListServesSeveralOps) {
   EXPECT_EQ(file.ops.count("mean"), 1u);
 }
 
+std::string longer_than(size_t length) {
+  std::string out;
+  while (out.size() <= length) out += "+1";
+  return out;
+}
+
 struct BadFile {
   std::string text;
   const char* message;
@@ -58,6 +64,21 @@ TEST(Variants, ErrorsNameFileAndPlace) {
   const BadFile cases[] = {
       {"{", "set/variants.json: not JSON: "},
       {"[]", "top level: expected an object"},
+      {R"({"ops": {}, "ops": {}})", "the key \"ops\" is given twice"},
+      {R"({"ops": {"matmul": [{"id": "v", "id": "w"}]}})", "the key \"id\" is given twice"},
+      {std::string(100000, '['), "nested deeper than 100 levels"},
+      {R"({"ops": {"a": [{"id": "v", "when": 1e999}]}})", "not JSON: "},
+      {std::string(5 << 20, ' '), "5242880 bytes; such a file has at most 4194304"},
+      {with_variant(R"("id": "v", "when": "1)" + longer_than(Expr::kMaxLength) + "\""),
+       "ops.matmul[0].when: the expression has "},
+      {with_variant(R"("id": "v", "tunables": {"ROWS": {"values": [1]}})"),
+       "ops.matmul[0].tunables.ROWS: member \"default\" is missing"},
+      {with_variant(R"("id": "v", "tunables": {"ROWS": {"values": [], "default": 1}})"),
+       "ops.matmul[0].tunables.ROWS.values: expected at least one value"},
+      {with_variant(R"("id": "v", "tunables": {"ROWS": {"values": [1.5], "default": 1}})"),
+       "ops.matmul[0].tunables.ROWS.values[0]: expected a whole number"},
+      {with_variant(R"("id": "v", "tunables": {"8S": {"values": [1], "default": 1}})"),
+       "ops.matmul[0].tunables.8S: expected a name"},
       {"{}", "top level: expected \"ops\", \"families\" or \"files\""},
       {R"({"op": {}})", "op: unknown member; known: files, ops, families"},
       {R"({"ops": {"matmul": []}})", "ops.matmul: expected at least one variant"},
