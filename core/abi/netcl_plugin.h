@@ -142,7 +142,7 @@ typedef struct netcl_slot {
 
 typedef struct netcl_host {
   size_t size;
-  uint32_t abi_major, abi_minor;
+  uint32_t abi_major, abi_minor; /* those of the plugin's manifest: a newer host says so, too */
   netcl_str version;
   /* diagnostics [any]; fail() stores the text and returns `code` */
   void (*log)(netcl_call*, uint32_t level, netcl_str text);

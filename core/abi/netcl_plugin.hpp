@@ -216,9 +216,14 @@ namespace plugin __attribute__((visibility("hidden"))) {
   netcl_rc open_plugin(const netcl_host* host, netcl_call* call, netcl_plugin_api* out) {
     if (host == nullptr || out == nullptr || !NETCL_HAS(host, fail)) return NETCL_E_ABI;
     return guard(host, call, [&] {
-      if (host->abi_major != NETCL_ABI_MAJOR ||
-          (NETCL_ABI_MAJOR == 0 && host->abi_minor != NETCL_ABI_MINOR)) {
-        throw Failure(NETCL_E_ABI, "the plugin was built for another version of the boundary");
+      if (host->abi_major != NETCL_ABI_MAJOR || host->abi_minor < NETCL_ABI_MINOR) {
+        const auto version = [](uint32_t major, uint32_t minor) {
+          return std::to_string(major) + "." + std::to_string(minor);
+        };
+        throw Failure(NETCL_E_ABI, "the library was built for boundary " +
+                                       version(NETCL_ABI_MAJOR, NETCL_ABI_MINOR) +
+                                       ", its plugin.json says " +
+                                       version(host->abi_major, host->abi_minor));
       }
       P* plugin = nullptr;
       if constexpr (std::is_constructible_v<P, const netcl_host*, netcl_call*>) {

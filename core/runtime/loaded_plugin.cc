@@ -46,11 +46,13 @@ netcl_plugin_open_fn open_function(const Manifest& manifest) {
 }  // namespace
 
 LoadedPlugin::LoadedPlugin(Manifest manifest, Logger log)
-    : manifest_(std::move(manifest)), log_(std::move(log)) {
+    : manifest_(std::move(manifest)), log_(std::move(log)), host_(host_table()) {
+  // A plugin of an earlier minor version meets the host that it was built for.
+  host_.abi_minor = manifest_.abi_minor;
   const netcl_plugin_open_fn open = open_function(manifest_);
   api_.size = sizeof(api_);
   netcl_call call{manifest_.id, manifest_.directory.string(), log_, "", 0, nullptr};
-  const netcl_rc rc = open(&host_table(), &call, &api_);
+  const netcl_rc rc = open(&host_, &call, &api_);
   NETCL_CHECK(rc == NETCL_OK, ErrorCode::kPlugin, "NPL-12: opening plugin ", manifest_.id,
               " failed with status ", rc, ": ", call.error);
   NETCL_CHECK(api_.query != nullptr && api_.id.ptr != nullptr && api_.version.ptr != nullptr,

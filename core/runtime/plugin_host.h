@@ -75,6 +75,7 @@ class LoadedPlugin {
 
   Manifest manifest_;
   Logger log_;
+  netcl_host host_;  // the table lent to it
   netcl_plugin_api api_{};
 };
 
