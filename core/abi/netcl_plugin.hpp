@@ -395,6 +395,29 @@ namespace plugin __attribute__((visibility("hidden"))) {
       for (const netcl_value id : results) out.push_back({id});
       return out;
     }
+    // Says that `out`, made from `in` alone, is what the op `name` ("vendor.op") computes, for which
+    // a kernel set may have kernels, and for "vendor.op.grad" (see netcl_host.fused). Go on with the
+    // values that it returns. On a host older than 0.4 the ops stay as they are.
+    std::vector<Value> fused(std::string_view name, const std::vector<Value>& in,
+                             const std::vector<netcl_attr>& attrs,
+                             const std::vector<Value>& out) const {
+      if (!NETCL_HAS(host_.table(), fused)) return out;
+      std::vector<netcl_value> ids, made, own(out.size());
+      for (const Value v : in) ids.push_back(v.id);
+      for (const Value v : out) made.push_back(v.id);
+      check(host_.table()->fused(host_.call(), graph_, to_abi(name), ids.data(),
+                                 static_cast<uint32_t>(ids.size()), attrs.data(),
+                                 static_cast<uint32_t>(attrs.size()), made.data(),
+                                 static_cast<uint32_t>(made.size()), own.data()));
+      std::vector<Value> values;
+      for (const netcl_value id : own) values.push_back({id});
+      return values;
+    }
+    // The same for an op with one output.
+    Value fused(std::string_view name, const std::vector<Value>& in,
+                const std::vector<netcl_attr>& attrs, Value out) const {
+      return fused(name, in, attrs, std::vector<Value>{out}).front();
+    }
     // Declares a trained parameter (f32). `init` is NETCL_INIT_*, with its arguments a and b.
     Value parameter(std::string_view name, const std::vector<int64_t>& shape, uint32_t init,
                     double a = 0, double b = 0) const {
