@@ -62,6 +62,7 @@ std::vector<HostTensor> random_inputs(const OpArguments& op) {
     }
     out.push_back(std::move(tensor));
   }
+  if (op.fused) op.fused->complete(out);
   return out;
 }
 
@@ -138,9 +139,9 @@ Json gflops(const OpArguments& op, double seconds) {
 }
 
 Json measure(const BenchOpOptions& options) {
-  const OpArguments op = op_arguments(options);
-  const std::vector<HostTensor> in = random_inputs(op);
   OpDevice place(options);
+  const OpArguments op = op_arguments(options, place);
+  const std::vector<HostTensor> in = random_inputs(op);
   const std::shared_ptr<Queue> queue = Queue::create(place.device());
   Eager eager(place.kernels(), queue);
   std::vector<Tensor> inputs;
