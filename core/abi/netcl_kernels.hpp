@@ -34,7 +34,7 @@ namespace plugin __attribute__((visibility("hidden"))) {
         : host_(host), device_(device), key_(key), variant_(variant) {}
 
     std::string_view op() const { return view(key_.op); }
-    // The variant that was asked for (--kernels OP=PLUGIN:VARIANT), or empty: yours to choose.
+    // The variant that is to be planned: one of variants().
     std::string_view variant() const { return variant_; }
     uint32_t n_inputs() const { return key_.n_in; }
     uint32_t n_outputs() const { return key_.n_out; }
@@ -89,11 +89,11 @@ namespace plugin __attribute__((visibility("hidden"))) {
       kernels_.enumerate = &KernelSet::emit_variants;
     }
 
-    // The ways in which this op can be computed here, best guess first. An op that is not served
-    // here may have some: plan() decides.
+    // The ways in which the op can be computed, best guess for this device first. They are asked in
+    // this order, or the one alone that a user names (--kernels OP=PLUGIN:VARIANT).
     virtual std::vector<Variant> variants(const KernelCall&) const { return {{"default", ""}}; }
-    // Says what to launch. A call's variant is empty or one of variants(). Throws Decline, saying
-    // why, for an op, a shape, a type or a device that is not served.
+    // Says what to launch for call.variant(). Throws Decline, saying why, for an op, a shape, a type
+    // or a device that it does not serve; then the next variant is asked.
     virtual void plan(const KernelCall& call, Recipe& recipe) const = 0;
 
     const void* query(std::string_view interface_name) override {
@@ -108,15 +108,18 @@ namespace plugin __attribute__((visibility("hidden"))) {
    private:
     static const KernelSet& of(netcl_plugin* p) { return static_cast<const KernelSet&>(self(p)); }
 
-    void require_variant(const KernelCall& call) const {
-      if (call.variant().empty()) return;
+    // The variants to ask: all, or the one that was named.
+    std::vector<Variant> asked(const KernelCall& call) const {
+      std::vector<Variant> all = variants(call);
       std::string known;
-      for (const Variant& v : variants(call)) {
-        if (v.id == call.variant()) return;
+      for (const Variant& v : all) {
+        if (v.id == call.variant()) return {v};
         known += (known.empty() ? "" : ", ") + v.id;
       }
-      throw Decline("no variant \"" + std::string(call.variant()) + "\" of " +
-                    std::string(call.op()) + "; there is " + known);
+      if (call.variant().empty() && !all.empty()) return all;
+      throw Decline(all.empty() ? "no variant of " + std::string(call.op())
+                                : "no variant \"" + std::string(call.variant()) + "\" of " +
+                                      std::string(call.op()) + "; there is " + known);
     }
 
     static netcl_rc emit_recipe(netcl_plugin* p, netcl_call* call, netcl_device* device,
@@ -124,11 +127,18 @@ namespace plugin __attribute__((visibility("hidden"))) {
                                 void* ctx) {
       return guard(of(p).host(), call, [&] {
         const Host host(of(p).host(), call);
-        const KernelCall question(host, device, *key, view(variant));
-        of(p).require_variant(question);
-        Recipe recipe(host, variant.len > 0 ? view(variant) : std::string_view("default"));
-        of(p).plan(question, recipe);
-        recipe.emit(sink, ctx);
+        std::string reasons, last;
+        for (const Variant& v : of(p).asked(KernelCall(host, device, *key, view(variant)))) {
+          try {
+            Recipe recipe(host, v.id);
+            of(p).plan(KernelCall(host, device, *key, v.id), recipe);
+            return recipe.emit(sink, ctx);
+          } catch (const Decline& e) {
+            if (last != e.what()) reasons += (reasons.empty() ? "" : "; ") + std::string(e.what());
+            last = e.what();
+          }
+        }
+        throw Decline(reasons);
       });
     }
 

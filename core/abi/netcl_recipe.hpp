@@ -121,11 +121,6 @@ namespace plugin __attribute__((visibility("hidden"))) {
    public:
     Recipe(Host host, std::string_view variant) : host_(host), variant_(variant) {}
 
-    // The name of the way that was chosen; as it was asked for, or else "default".
-    Recipe& variant(std::string_view id) {
-      variant_ = id;
-      return *this;
-    }
     // A buffer that lives during the op; returns its index.
     uint32_t scratch(uint64_t bytes) {
       scratch_.push_back(bytes);

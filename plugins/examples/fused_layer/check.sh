@@ -1,6 +1,7 @@
 #!/bin/sh
-# Trains the model of check.json with the plugin's kernels, with the recorded ops in their place, and
-# with kernels on two workers: the losses must agree, and fall.
+# Compares the kernels with the recorded ops, which netcl runs in double precision, and then trains
+# the model of check.json with the kernels, with the recorded ops in their place, and with kernels on
+# two workers: the losses must agree, and fall.
 # usage: sh check.sh DIR     DIR holds the built plugin's directory; NETCL_APP and DEVICE may be set
 set -eu
 app=${NETCL_APP:-netcl-app}
@@ -10,6 +11,16 @@ plugins=$1
 run=$(mktemp -d)
 trap 'rm -rf "$run"' EXIT
 op=example.gated_norm
+
+echo "check: the kernels beside the recorded ops"
+for shape in 33,64 1,4 7,1028; do
+  for variant in group16 group128; do
+    for each in "$op" "$op.grad"; do
+      "$app" bench op --op "$each" --layer "$op" --shape "$shape" --device "$device" --repeats 3 \
+        --plugin-path "$plugins" --kernels "$each=fused_layer:$variant" --quiet
+    done
+  done
+done
 
 # train NAME OPTIONS...   leaves the losses of its steps in $run/NAME.losses
 train() {
@@ -25,7 +36,7 @@ train() {
 used() {
   name=$1
   shift
-  found=$(tr ',[]' '\n\n\n' < "$run/$name/environment.json" | grep -o "$op[a-z.]*: [a-z_/]*" | sort -u)
+  found=$(tr ',[]' '\n\n\n' < "$run/$name/environment.json" | grep -o "$op[a-z.]*: [a-z_]*" | sort -u)
   wanted=$(printf '%s\n' "$@" | sort)
   if [ "$found" != "$wanted" ]; then
     echo "check: FAILED: $name ran with"; echo "$found"; echo "and not with"; echo "$wanted"; exit 1
@@ -33,7 +44,7 @@ used() {
 }
 
 train kernels --devices "$device"
-used kernels "$op: fused_layer/row" "$op: trace" "$op.grad: fused_layer/row" "$op.grad: trace"
+used kernels "$op: fused_layer" "$op: trace" "$op.grad: fused_layer" "$op.grad: trace"
 train ops --devices "$device" --kernels "$op=trace"
 used ops "$op: trace" "$op.grad: trace"
 train two_workers --devices "$device/2"

@@ -30,6 +30,7 @@ using netcl::plugin::num_elements;
 using netcl::plugin::Recipe;
 using netcl::plugin::Trace;
 using netcl::plugin::Value;
+using netcl::plugin::Variant;
 
 constexpr const char* kOp = "example.gated_norm";
 constexpr const char* kGradient = "example.gated_norm.grad";  // always the op's name and ".grad"
@@ -76,6 +77,15 @@ class FusedLayer : public KernelSet<LayerFamily> {
   std::string_view id() const override { return "fused_layer"; }
   std::string_view version() const override { return "0.1.0"; }
 
+  // Two ways, by the work-items that share a row. Processors run a work-group as a loop, so few are
+  // enough there; a card wants more.
+  std::vector<Variant> variants(const KernelCall& call) const override {
+    const Variant few = {"group16", "64 bytes of local memory"};
+    const Variant many = {"group128", "512 bytes of local memory"};
+    if (call.device("is_cpu") != 0) return {few, many};
+    return {many, few};
+  }
+
   // Called once for each device and shape. Inputs of the op: x, weight; output: y.
   // Inputs of its gradient: x, weight, y, dy; outputs: dx, dweight.
   void plan(const KernelCall& call, Recipe& recipe) const override {
@@ -97,17 +107,15 @@ class FusedLayer : public KernelSet<LayerFamily> {
   }
 
  private:
-  // Work-items of a group: a power of two. Processors run a group as a loop, so few are enough.
   static int64_t group_size(const KernelCall& call) {
-    const int64_t most = call.device("max_work_group");
-    int64_t size = call.device("is_cpu") != 0 ? 16 : 128;
-    while (size > most) size /= 2;
+    const int64_t size = call.variant() == "group16" ? 16 : 128;  // a power of two
     const int64_t bytes = size * static_cast<int64_t>(sizeof(float));
-    if (call.device("local_mem_bytes") < bytes) {
-      throw Decline("the kernels need " + std::to_string(bytes) +
-                    " bytes of local memory, the device has " +
-                    std::to_string(call.device("local_mem_bytes")));
-    }
+    if (call.device("max_work_group") < size)
+      throw Decline("the device has groups of " + std::to_string(call.device("max_work_group")) +
+                    " work-items at most");
+    if (call.device("local_mem_bytes") < bytes)
+      throw Decline("the device has " + std::to_string(call.device("local_mem_bytes")) +
+                    " bytes of local memory");
     return size;
   }
 
@@ -115,7 +123,6 @@ class FusedLayer : public KernelSet<LayerFamily> {
 
   static void forward(const KernelCall& call, Recipe& recipe, int64_t rows, int64_t columns,
                       int64_t group) {
-    recipe.variant("row");
     recipe.launch("gated_norm_example_row")
         .source(kSource)
         .input(0)
@@ -131,7 +138,6 @@ class FusedLayer : public KernelSet<LayerFamily> {
                        int64_t group) {
     constexpr int64_t kMostStrips = 64;  // parts of dweight that are added up in the end
     const int64_t strips = rows < kMostStrips ? rows : kMostStrips;
-    recipe.variant("row");
     const uint32_t partial =
         recipe.scratch(size_of((strips > 0 ? strips : 1) * columns) * sizeof(float));
     recipe.launch("gated_norm_example_grad")
