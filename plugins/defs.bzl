@@ -58,7 +58,7 @@ def _plugin_impl(ctx):
         "license": ctx.attr.license,
         "kinds": ctx.attr.kinds,
         "library": {"linux-x86_64": library},
-        "abi": {"major": 0, "minor": 3},
+        "abi": {"major": 0, "minor": 4},
         "provides": json.decode(ctx.attr.provides),
         "data": data,
     }, indent = "  ") + "\n")

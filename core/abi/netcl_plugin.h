@@ -24,10 +24,10 @@
 extern "C" {
 #endif
 
-/* While the major number is 0, a minor step may break: both must match exactly. From 1.0 on a
- * newer minor only appends. History: CHANGELOG.md. */
+/* A newer minor only appends, so a host opens plugins of its own major and of no newer minor. While
+ * the major number is 0 that is a practice; from 1.0 on it is a promise. History: CHANGELOG.md. */
 #define NETCL_ABI_MAJOR 0u
-#define NETCL_ABI_MINOR 3u
+#define NETCL_ABI_MINOR 4u
 #define NETCL_EXPORT __attribute__((visibility("default")))
 
 #define NETCL_END_(tab, m) \
@@ -266,15 +266,30 @@ typedef struct netcl_launch {
   uint64_t global[3], local[3]; /* local[0] == 0: the driver chooses. A zero in global: no launch */
 } netcl_launch;
 
+/* Work that a vendor's library enqueues, for kernel sets that are made of one. Since 0.4. */
+typedef struct netcl_native {
+  size_t size;
+  void* state; /* the plugin's own, for this recipe alone */
+  /* [queue: one call at a time for one queue] Enqueues the op on `queue`, a cl_command_queue in
+   * order, and returns without waiting. Buffers are cl_mem, as many as the key has inputs and
+   * outputs and the recipe scratch buffers; inputs are not written. Unless `event` is NULL it
+   * receives the cl_event of the last command, which the host releases, or NULL if it is not known.
+   */
+  netcl_rc (*enqueue)(netcl_plugin*, netcl_call*, void* state, void* queue, void* const* in,
+                      void* const* out, void* const* scratch, void** event);
+  void (*drop)(netcl_plugin*, void* state); /* [any] once, when the recipe is used no longer */
+} netcl_native;
+
 /* How to compute one op key: plain data, valid during the sink call. The host copies and checks it
- * once (argument indices, sizes, device limits) and replays it; no plugin call happens per launch.
- */
+ * once (argument indices, sizes, device limits) and replays it; no plugin call happens per launch,
+ * unless there is native work. */
 typedef struct netcl_recipe {
   size_t size;
   netcl_str variant;
   const netcl_launch* launches;
   const uint64_t* scratch_bytes;
   uint32_t n_launches, n_scratch;
+  const netcl_native* native; /* NULL, or what comes before the launches; copied. Since 0.4. */
 } netcl_recipe;
 
 typedef struct netcl_variant {
@@ -282,15 +297,29 @@ typedef struct netcl_variant {
   netcl_str detail; /* what it needs, in words */
 } netcl_variant;
 
+/* A knob of a variant: whole numbers of which tuning looks for the best (netcl-app tune). */
+typedef struct netcl_tunable {
+  netcl_str name;        /* "ROWS"                                                      */
+  const int64_t* values; /* those worth trying                                          */
+  uint32_t n_values, reserved;
+  int64_t def; /* used unasked; need not be among `values`                              */
+} netcl_tunable;
+
 typedef struct netcl_kernels_api {
   size_t size;
-  /* [any] Emits one netcl_recipe. `variant` empty: the set's own best choice. DECLINE with a reason
-   * if the key or the variant cannot be served on this device. */
+  /* [any] Emits one netcl_recipe. `variant` empty: the set's own best choice. Otherwise the id of a
+   * variant, which may set some of its tunables: "vec(ROWS=24,DEPTH=8)"; the others have their
+   * default. DECLINE with a reason if the key, the variant or a setting cannot be served on this
+   * device. The recipe's `variant` is the id with those settings that differ from the defaults. */
   netcl_rc (*plan)(netcl_plugin*, netcl_call*, netcl_device*, const netcl_opkey*, netcl_str variant,
                    netcl_sink, void* ctx);
   /* [any] Emits a netcl_variant for each variant of the op, best guess first. */
   netcl_rc (*enumerate)(netcl_plugin*, netcl_call*, netcl_device*, const netcl_opkey*, netcl_sink,
                         void* ctx);
+  /* [any] Emits a netcl_tunable for each knob of the variant, as this key on this device has it; no
+   * item: the variant has none. May be NULL. Since 0.4. */
+  netcl_rc (*tunables)(netcl_plugin*, netcl_call*, netcl_device*, const netcl_opkey*,
+                       netcl_str variant, netcl_sink, void* ctx);
 } netcl_kernels_api;
 #define NETCL_KERNELS_INTERFACE "netcl.kernels/1"
 
@@ -428,6 +457,7 @@ NETCL_ABI_ASSERT_(sizeof(netcl_arg) == 16);
 NETCL_ABI_ASSERT_(sizeof(netcl_source) == 32);
 NETCL_ABI_ASSERT_(sizeof(netcl_launch) == 112);
 NETCL_ABI_ASSERT_(sizeof(netcl_variant) == 32);
+NETCL_ABI_ASSERT_(sizeof(netcl_tunable) == 40);
 NETCL_ABI_ASSERT_(sizeof(netcl_attr_spec) == 96);
 NETCL_ABI_ASSERT_(sizeof(netcl_layer_type) == 56);
 NETCL_ABI_ASSERT_(sizeof(netcl_member) == 16);

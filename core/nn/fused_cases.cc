@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/graph/graph.h"
 #include "core/nn/tracer.h"
+#include "core/ops/case_inputs.h"
 #include "core/ops/fused_reference.h"
 
 namespace netcl {
@@ -71,9 +72,7 @@ FusedCase case_of(const Graph& graph, const Node& node, int64_t batch) {
     for (const HostTensor* tensor : in) inputs.push_back(*tensor);
     results = fused_reference(*op, batch, inputs);
   };
-  OpCase example;
-  example.in = out.in;
-  out.row.cases = {example};
+  for (const auto& [key, item] : out.attrs.items()) out.row.attrs.push_back({key, item});
   out.complete = [forward = op->forward, batch](std::vector<HostTensor>& in) {
     if (forward == nullptr) return;
     const auto first = static_cast<std::ptrdiff_t>(forward->num_inputs());
@@ -84,6 +83,18 @@ FusedCase case_of(const Graph& graph, const Node& node, int64_t batch) {
   return out;
 }
 
+// Below every dimension of the float inputs, at least 1.
+int64_t integers_below(const std::vector<TensorDesc>& in) {
+  constexpr int64_t kMost = 10;
+  int64_t out = kMost;
+  for (const TensorDesc& desc : in) {
+    for (const int64_t d : desc.shape.dims()) {
+      if (is_float(desc.dtype)) out = std::min(out, std::max<int64_t>(d, 1));
+    }
+  }
+  return out;
+}
+
 std::string question(const FusedCase& c) {
   std::string out = c.row.name + " " + c.attrs.str();
   for (const TensorDesc& desc : c.in) out += " " + desc.str();
@@ -91,6 +102,17 @@ std::string question(const FusedCase& c) {
 }
 
 }  // namespace
+
+OpCase with_inputs(const FusedCase& c, uint64_t seed) {
+  OpCase out;
+  out.in = c.in;
+  out.attrs = c.attrs;
+  out.int_high.assign(c.in.size(), integers_below(c.in));
+  std::vector<HostTensor> values = case_inputs(out, seed);
+  c.complete(values);
+  for (size_t i = 0; i < values.size(); ++i) out.fixed.emplace_back(i, std::move(values[i].data));
+  return out;
+}
 
 std::vector<FusedCase> fused_cases(LayerProvider& layers, const nlohmann::ordered_json& layer,
                                    const std::vector<TensorDesc>& in) {

@@ -3,6 +3,7 @@
 #ifndef NETCL_CORE_NN_FUSED_CASES_H_
 #define NETCL_CORE_NN_FUSED_CASES_H_
 
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -14,8 +15,7 @@ namespace netcl {
 
 // A fused op or the gradient of one, with concrete shapes.
 struct FusedCase {
-  // Its name; `reference` runs the recorded ops, and `cases` has this one. It lives as long as the
-  // case.
+  // Its name and attributes; `infer` gives `out`, and `reference` runs the recorded ops.
   OpRow row;
   std::vector<TensorDesc> in, out;
   Attrs attrs;
@@ -23,6 +23,10 @@ struct FusedCase {
   // gives those the ones that they must have.
   std::function<void(std::vector<HostTensor>& in)> complete;
 };
+
+// The case with values for all inputs, made from `seed`: floats in [-1, 1), integers below every
+// dimension of the float inputs, since they are mostly places in one. For OpCheck and case_inputs.
+OpCase with_inputs(const FusedCase& c, uint64_t seed);
 
 // Those of one layer with inputs `in` (concrete; dimension 0 is the batch), in the order in which
 // they would run, each question once. `layer` is an entry of a configuration: "type" and its keys.

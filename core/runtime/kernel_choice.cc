@@ -5,6 +5,7 @@
 
 #include "core/base/text.h"
 #include "core/ops/fused.h"
+#include "core/runtime/kernel_set.h"
 
 namespace netcl {
 
@@ -22,62 +23,8 @@ bool offers(const Provision& provision, const KernelQuestion& question) {
   });
 }
 
-// A question as kernel sets see it: attributes and facts, borrowed from this object.
-class OpKey {
- public:
-  explicit OpKey(const KernelQuestion& question) : facts_(question.attrs) {
-    if (question.op.facts) question.op.facts({question.op, question.in, question.attrs}, facts_);
-    attrs_ = to_abi(facts_);
-    for (const TensorDesc& desc : question.in) in_.push_back(to_abi(desc));
-    for (const TensorDesc& desc : question.out) out_.push_back(to_abi(desc));
-    key_.size = sizeof(key_);
-    key_.op = {question.op.name.data(), question.op.name.size()};
-    key_.family = {question.op.family.data(), question.op.family.size()};
-    key_.n_in = static_cast<uint32_t>(in_.size());
-    key_.n_out = static_cast<uint32_t>(out_.size());
-    key_.n_attrs = static_cast<uint32_t>(attrs_.size());
-    key_.numerics = NETCL_NUM_STRICT_FP32;
-    key_.in = in_.data();
-    key_.out = out_.data();
-    key_.attrs = attrs_.data();
-  }
-  OpKey(const OpKey&) = delete;
-  OpKey& operator=(const OpKey&) = delete;
-  const netcl_opkey& abi() const { return key_; }
-
- private:
-  Attrs facts_;
-  std::vector<netcl_attr> attrs_;
-  std::vector<netcl_desc> in_, out_;
-  netcl_opkey key_{};
-};
-
-netcl_rc collect_variant(void* ctx, const void* item) {
-  const netcl_str id = static_cast<const netcl_variant*>(item)->id;
-  static_cast<std::vector<std::string>*>(ctx)->emplace_back(id.ptr, id.len);
-  return NETCL_OK;
-}
-
-struct PlanSink {
-  const Manifest* manifest;
-  const KernelQuestion* question;
-  const DeviceInfo* device;
-  std::shared_ptr<const Recipe> recipe;
-  std::string error;
-
-  static netcl_rc accept(void* ctx, const void* item) {
-    auto* self = static_cast<PlanSink*>(ctx);
-    try {
-      self->recipe = std::make_shared<Recipe>(
-          copy_recipe(*static_cast<const netcl_recipe*>(item), self->manifest->id,
-                      self->question->in.size(), self->question->out.size(), *self->device));
-      return NETCL_OK;
-    } catch (const std::exception& e) {
-      self->error = e.what();
-      return NETCL_E_BUG;
-    }
-  }
-};
+// "vec" of "vec(ROWS=24)".
+std::string variant_id(const std::string& name) { return name.substr(0, name.find('(')); }
 
 }  // namespace
 
@@ -125,50 +72,14 @@ std::vector<KernelChoice::Ranked> KernelChoice::candidates(
   return out;
 }
 
-std::shared_ptr<const Recipe> KernelChoice::ask(Device& device, const KernelQuestion& question,
-                                                const Manifest& manifest,
-                                                const std::string& variant, std::string* reason) {
-  LoadedPlugin& plugin = plugins_.load(manifest.id);
-  const auto& table = plugin.table<netcl_kernels_api>(NETCL_KERNELS_INTERFACE);
-  const OpKey key(question);
-  netcl_device handle{&device.info(), &device};
-  PlanSink sink{&manifest, &question, &device.info(), nullptr, ""};
-  const netcl_rc rc = plugin.call(
-      "planning " + question.op.name,
-      [&](netcl_call* call) {
-        const netcl_rc status =
-            table.plan(plugin.self(), call, &handle, &key.abi(), {variant.data(), variant.size()},
-                       &PlanSink::accept, &sink);
-        if (!sink.error.empty()) call->error = sink.error;
-        return status;
-      },
-      reason);
-  if (rc == NETCL_DECLINE) return nullptr;
-  NETCL_CHECK(sink.recipe != nullptr, ErrorCode::kPlugin, "planning ", question.op.name,
-              ": plugin ", manifest.id, " answered OK without a recipe");
-  return sink.recipe;
-}
-
-std::vector<std::string> KernelChoice::variants(Device& device, const KernelQuestion& question,
-                                                const Manifest& manifest) {
-  LoadedPlugin& plugin = plugins_.load(manifest.id);
-  const auto& table = plugin.table<netcl_kernels_api>(NETCL_KERNELS_INTERFACE);
-  const OpKey key(question);
-  netcl_device handle{&device.info(), &device};
-  std::vector<std::string> out;
-  plugin.call("listing variants of " + question.op.name, [&](netcl_call* call) {
-    return table.enumerate(plugin.self(), call, &handle, &key.abi(), &collect_variant, &out);
-  });
-  return out;
-}
-
 std::shared_ptr<const Recipe> KernelChoice::choose(Device& device, const KernelQuestion& question,
                                                    std::vector<KernelCandidate>* refused) {
   const KernelPin* pin = pin_of(question.op.name);
   const std::string variant = pin != nullptr ? pin->variant : "";
   for (const Ranked& candidate : candidates(device.info(), question, refused)) {
     std::string reason;
-    const auto answer = ask(device, question, *candidate.manifest, variant, &reason);
+    const auto answer =
+        KernelSet(plugins_.load(candidate.manifest->id)).plan(device, question, variant, &reason);
     if (answer != nullptr) {
       chosen_[question.op.name + ": " + answer->plugin + "/" + answer->variant] = "";
       return answer;
@@ -235,7 +146,8 @@ std::vector<KernelCandidate> KernelChoice::why(Device& device, const KernelQuest
   for (const Ranked& candidate : candidates(device.info(), question, &refused)) {
     const std::string variant = pin != nullptr ? pin->variant : "";
     std::string reason;
-    const auto answer = ask(device, question, *candidate.manifest, variant, &reason);
+    const KernelSet set(plugins_.load(candidate.manifest->id));
+    const auto answer = set.plan(device, question, variant, &reason);
     const std::string rank =
         str_cat("specificity ", candidate.specificity, ", priority ", candidate.priority);
     if (answer == nullptr) {
@@ -243,8 +155,8 @@ std::vector<KernelCandidate> KernelChoice::why(Device& device, const KernelQuest
     } else {
       out.push_back({candidate.manifest->id, answer->variant, chosen ? "able" : "chosen", rank});
       chosen = true;
-      for (const std::string& other : variants(device, question, *candidate.manifest)) {
-        if (other == answer->variant) continue;
+      for (const std::string& other : set.variants(device, question)) {
+        if (other == variant_id(answer->variant)) continue;
         out.push_back(
             {candidate.manifest->id, other, "able", "not the one chosen; pin it with --kernels"});
       }

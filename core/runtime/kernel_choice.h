@@ -59,12 +59,6 @@ class KernelChoice : public KernelProvider {
   // The first candidate's recipe, or nullptr; `refused` gets everybody who does not serve.
   std::shared_ptr<const Recipe> choose(Device& device, const KernelQuestion& question,
                                        std::vector<KernelCandidate>* refused);
-  std::shared_ptr<const Recipe> ask(Device& device, const KernelQuestion& question,
-                                    const Manifest& manifest, const std::string& variant,
-                                    std::string* reason);
-
-  std::vector<std::string> variants(Device& device, const KernelQuestion& question,
-                                    const Manifest& manifest);
 
   PluginHost& plugins_;
   const std::map<std::string, KernelPin> pins_;

@@ -166,10 +166,9 @@ void read_members(const ordered_json& json, const fs::path& path, Manifest& out)
 }
 
 void check_abi(const Manifest& m) {
-  const bool equal = m.abi_major == NETCL_ABI_MAJOR && m.abi_minor == NETCL_ABI_MINOR;
-  if (NETCL_ABI_MAJOR == 0 ? equal
-                           : m.abi_major == NETCL_ABI_MAJOR && m.abi_minor <= NETCL_ABI_MINOR)
-    return;
+  // 0.0 never was; from 0.1 on every minor step has only appended.
+  const bool first = m.abi_major == 0 && m.abi_minor == 0;
+  if (m.abi_major == NETCL_ABI_MAJOR && m.abi_minor <= NETCL_ABI_MINOR && !first) return;
   const bool newer = m.abi_major != NETCL_ABI_MAJOR ? m.abi_major > NETCL_ABI_MAJOR
                                                     : m.abi_minor > NETCL_ABI_MINOR;
   refuse("NPL-04", "plugin ", m.id, " was built for boundary ", m.abi_major, ".", m.abi_minor,

@@ -5,12 +5,14 @@
 #ifndef NETCL_CORE_RUNTIME_PLUGIN_HOST_H_
 #define NETCL_CORE_RUNTIME_PLUGIN_HOST_H_
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/abi/netcl_plugin.h"
@@ -44,10 +46,11 @@ class LoadedPlugin {
   const Manifest& manifest() const { return manifest_; }
   const std::string& id() const { return manifest_.id; }
   netcl_plugin* self() const { return api_.self; }
-  // The interface table of that name. Errors: kPlugin if the plugin has none.
+  // The interface table of that name. Errors: kPlugin if the plugin has none, or one that is
+  // shorter than its first version was. Members that came later are asked for with NETCL_HAS.
   template <typename Table>
   const Table& table(const char* name) const {
-    return *static_cast<const Table*>(table(name, sizeof(Table)));
+    return *static_cast<const Table*>(table(name, first_size<Table>()));
   }
 
   // Runs one call into the plugin. Returns NETCL_OK or NETCL_DECLINE (*reason says why); every
@@ -61,6 +64,13 @@ class LoadedPlugin {
   void must(const std::string& what, const std::function<netcl_rc(netcl_call*)>& body) const;
 
  private:
+  // Size of a table in boundary 0.1.
+  template <typename Table>
+  static constexpr size_t first_size() {
+    if constexpr (std::is_same_v<Table, netcl_kernels_api>)
+      return offsetof(netcl_kernels_api, tunables);
+    return sizeof(Table);
+  }
   const void* table(const char* name, size_t size_bytes) const;
 
   Manifest manifest_;

@@ -46,7 +46,7 @@ PackPlugin::PackPlugin(const netcl_host* host, netcl_call* call)
 
 const void* PackPlugin::query(std::string_view interface_name) {
   static const netcl_kernels_api api = {sizeof(netcl_kernels_api), &PackPlugin::plan,
-                                        &PackPlugin::enumerate};
+                                        &PackPlugin::enumerate, &PackPlugin::tunables};
   return interface_name == NETCL_KERNELS_INTERFACE ? &api : nullptr;
 }
 
@@ -71,6 +71,19 @@ const std::string& PackPlugin::source(const std::string& name) {
   return sources_.emplace(name, read_text(dir_ + "/" + name)).first->second;
 }
 
+std::optional<PackPlugin::Candidate> PackPlugin::candidate(const VariantSpec& variant,
+                                                           const VariantName& wanted,
+                                                           const Scope& facts,
+                                                           std::string* refusals) const {
+  Candidate out{&variant, "", facts};
+  out.name = add_tunables(variant, wanted.settings, &out.scope);
+  add_let(variant, &out.scope);
+  const std::string reason = refusal(variant, out.scope);
+  if (reason.empty()) return out;
+  *refusals += (refusals->empty() ? "" : "; ") + reason;
+  return std::nullopt;
+}
+
 std::vector<PackPlugin::Candidate> PackPlugin::candidates(const plugin::Host& host,
                                                           netcl_device* device,
                                                           const netcl_opkey& key,
@@ -79,32 +92,28 @@ std::vector<PackPlugin::Candidate> PackPlugin::candidates(const plugin::Host& ho
   const VariantFile& file = variants();
   Scope facts = key_scope(key);
   for (const char* name : kDeviceFacts) facts[name] = host.device_int(device, name);
+  const VariantName wanted = parse_variant_name(only);
   std::vector<Candidate> preferred, others;
   bool known = false;
   for (const auto* list : {find(file.ops, key.op), find(file.families, key.family)}) {
     if (list == nullptr) continue;
     for (const VariantSpec& variant : *list) {
-      if (!only.empty() && variant.id != only) continue;
+      if (!wanted.id.empty() && variant.id != wanted.id) continue;
       known = true;
-      Scope scope = facts;
-      add_let(variant, &scope);
-      const std::string reason = refusal(variant, scope);
-      if (!reason.empty()) {
-        *refusals += (refusals->empty() ? "" : "; ") + reason;
-        continue;
-      }
+      std::optional<Candidate> one = candidate(variant, wanted, facts, refusals);
+      if (!one) continue;
       bool first = true;
       try {
-        first = !variant.prefer.has_value() || variant.prefer->truth(scope);
+        first = !variant.prefer.has_value() || variant.prefer->truth(one->scope);
       } catch (const ExprError& e) {
         throw plugin::Failure(NETCL_E_ARG, "variant " + variant.id + ", prefer: " + e.what());
       }
-      (first ? preferred : others).push_back({&variant, std::move(scope)});
+      (first ? preferred : others).push_back(std::move(*one));
     }
   }
   if (!known) {
     *refusals = only.empty() ? "the set has no kernels for this op"
-                             : "the op has no variant \"" + std::string(only) + "\" in this set";
+                             : "the op has no variant \"" + wanted.id + "\" in this set";
   }
   for (Candidate& other : others) preferred.push_back(std::move(other));
   return preferred;
@@ -122,7 +131,7 @@ netcl_rc PackPlugin::plan(netcl_plugin* p, netcl_call* call, netcl_device* devic
     Candidate& best = found.front();
     try {
       const PlannedRecipe recipe(
-          *best.variant, *key, std::move(best.scope),
+          *best.variant, best.name, *key, std::move(best.scope),
           [&self](const std::string& name) -> const std::string& { return self.source(name); });
       recipe.emit(sink, ctx);
     } catch (const plugin::Failure& e) {
@@ -141,6 +150,26 @@ netcl_rc PackPlugin::enumerate(netcl_plugin* p, netcl_call* call, netcl_device* 
       netcl_variant item{};
       item.id = plugin::to_abi(candidate.variant->id);
       item.detail = plugin::to_abi(candidate.variant->needs);
+      plugin::check(sink(ctx, &item), "sink");
+    }
+  });
+}
+
+netcl_rc PackPlugin::tunables(netcl_plugin* p, netcl_call* call, netcl_device* device,
+                              const netcl_opkey* key, netcl_str variant, netcl_sink sink,
+                              void* ctx) {
+  PackPlugin& self = of(p);
+  return plugin::guard(self.host(), call, [&] {
+    std::string refusals;
+    const auto found = self.candidates(plugin::Host(self.host(), call), device, *key,
+                                       plugin::view(variant), &refusals);
+    if (found.empty()) throw plugin::Decline(std::string(plugin::view(key->op)) + ": " + refusals);
+    for (const TunableSpec& tunable : found.front().variant->tunables) {
+      netcl_tunable item{};
+      item.name = plugin::to_abi(tunable.name);
+      item.values = tunable.values.data();
+      item.n_values = static_cast<uint32_t>(tunable.values.size());
+      item.def = tunable.def.integer(found.front().scope);
       plugin::check(sink(ctx, &item), "sink");
     }
   });

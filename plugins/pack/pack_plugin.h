@@ -9,10 +9,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/abi/netcl_plugin.hpp"
 #include "plugins/pack/planner.h"
+#include "plugins/pack/settings.h"
 #include "plugins/pack/variants.h"
 
 namespace netcl {
@@ -33,16 +36,24 @@ class PackPlugin : public plugin::Plugin {
   static netcl_rc enumerate(netcl_plugin* self, netcl_call* call, netcl_device* device,
                             const netcl_opkey* key, netcl_sink sink, void* ctx);
 
+  static netcl_rc tunables(netcl_plugin* self, netcl_call* call, netcl_device* device,
+                           const netcl_opkey* key, netcl_str variant, netcl_sink sink, void* ctx);
+
   // A variant that serves the key, with all its names.
   struct Candidate {
     const VariantSpec* variant;
+    std::string name;  // with the settings that differ from the defaults
     Scope scope;
   };
   // Best first: those whose `prefer` holds, then the others, each in the file's order. `refusals`
-  // gets the reasons of the rest. `only`: consider the variant of that id alone, unless empty.
+  // gets the reasons of the rest. `only`: consider the variant of that id alone, with those
+  // settings, unless empty.
   std::vector<Candidate> candidates(const plugin::Host& host, netcl_device* device,
                                     const netcl_opkey& key, std::string_view only,
                                     std::string* refusals);
+  // One variant with its names, or why it does not serve.
+  std::optional<Candidate> candidate(const VariantSpec& variant, const VariantName& wanted,
+                                     const Scope& facts, std::string* refusals) const;
   const VariantFile& variants();
   const std::string& source(const std::string& name);
 

@@ -179,9 +179,9 @@ std::string refusal(const VariantSpec& variant, const Scope& scope) {
   return out;
 }
 
-PlannedRecipe::PlannedRecipe(const VariantSpec& variant, const netcl_opkey& key, Scope scope,
-                             const SourceReader& read_source)
-    : id_(variant.id) {
+PlannedRecipe::PlannedRecipe(const VariantSpec& variant, std::string name, const netcl_opkey& key,
+                             Scope scope, const SourceReader& read_source)
+    : id_(std::move(name)) {
   scratch_bytes_ =
       evaluated(id_, "scratch", [&] { return sizes(variant.scratch, scope, /*allow_zero=*/true); });
   for (size_t i = 0; i < variant.launches.size(); ++i) {

@@ -23,7 +23,8 @@ class PlannedRecipe {
  public:
   // Errors: Decline with the first expression that refuses and its values;
   // Failure(NETCL_E_ARG) for a rule that cannot be evaluated.
-  PlannedRecipe(const VariantSpec& variant, const netcl_opkey& key, Scope scope,
+  // `name`: what the recipe calls its variant.
+  PlannedRecipe(const VariantSpec& variant, std::string name, const netcl_opkey& key, Scope scope,
                 const SourceReader& read_source);
 
   // Passes a netcl_recipe to the sink; it is valid during the call.

@@ -11,6 +11,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kNameLetters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
 // A JSON value with the path that leads to it, so that every message can name its place.
 class Cursor {
  public:
@@ -52,6 +55,10 @@ class Cursor {
   const std::string& text() const {
     if (!json_.is_string()) fail("expected text");
     return json_.get_ref<const std::string&>();
+  }
+  int64_t integer() const {
+    if (!json_.is_number_integer()) fail("expected a whole number");
+    return json_.get<int64_t>();
   }
   Expr expr() const {
     if (json_.is_number_integer()) return Expr::parse(std::to_string(json_.get<int64_t>()));
@@ -173,14 +180,30 @@ LaunchSpec read_launch(const Cursor& cursor, size_t n_scratch) {
   return out;
 }
 
+TunableSpec read_tunable(const std::string& name, const Cursor& cursor) {
+  const bool word = !name.empty() && name.find_first_not_of(kNameLetters) == std::string::npos &&
+                    (name[0] < '0' || name[0] > '9');
+  if (!word) cursor.fail("expected a name of letters, digits and '_'");
+  cursor.allow({"values", "default"});
+  TunableSpec out{name, {}, cursor.at("default").expr()};
+  cursor.at("values").elements([&](const Cursor& item) { out.values.push_back(item.integer()); });
+  if (out.values.empty()) cursor.at("values").fail("expected at least one value");
+  return out;
+}
+
 VariantSpec read_variant(const Cursor& cursor) {
-  cursor.allow({"id", "needs", "when", "prefer", "let", "scratch", "launches"});
+  cursor.allow({"id", "needs", "when", "prefer", "tunables", "let", "scratch", "launches"});
   VariantSpec out;
   out.id = cursor.at("id").text();
   if (out.id.empty()) cursor.at("id").fail("expected a name");
   if (cursor.has("needs")) out.needs = cursor.at("needs").text();
   if (cursor.has("when")) out.when = cursor.at("when").expr();
   if (cursor.has("prefer")) out.prefer = cursor.at("prefer").expr();
+  if (cursor.has("tunables")) {
+    cursor.at("tunables").members([&](const std::string& name, const Cursor& value) {
+      out.tunables.push_back(read_tunable(name, value));
+    });
+  }
   if (cursor.has("let")) {
     cursor.at("let").members([&](const std::string& name, const Cursor& value) {
       out.let.emplace_back(name, value.expr());

@@ -9,6 +9,8 @@
 //   needs     what it needs, in words
 //   when      expression: can it serve at all (default 1)
 //   prefer    expression: choose it unasked; variants whose `prefer` is 0 are left for last
+//   tunables  {NAME: {"values": [integer, ...], "default": expression}}: knobs; each NAME is usable
+//             from `let` on, in every expression and text
 //   let       {name: expression}, evaluated in order, names usable from `when` on
 //   scratch   [bytes, ...] expressions
 //   launches  [LAUNCH, ...] in order
@@ -68,8 +70,15 @@ struct LaunchSpec {
   std::optional<Expr> condition;
 };
 
+struct TunableSpec {
+  std::string name;
+  std::vector<int64_t> values;  // those worth trying
+  Expr def;
+};
+
 struct VariantSpec {
   std::string id, needs;
+  std::vector<TunableSpec> tunables;
   std::optional<Expr> when, prefer;
   std::vector<std::pair<std::string, Expr>> let;
   std::vector<Expr> scratch;

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/ops/case_inputs.h"
 #include "core/ops/host_recorder.h"
+#include "core/verify/host_bytes.h"
 #include "tests/ops/device_fixture.h"
 
 namespace netcl {

@@ -13,6 +13,7 @@
 #include "core/ops/case_inputs.h"
 #include "core/ops/host_recorder.h"
 #include "core/tensor/tensor.h"
+#include "core/verify/host_bytes.h"
 #include "tests/ops/device_fixture.h"
 
 namespace netcl {

@@ -25,6 +25,7 @@ LAYERS = {
     "nn": "abi base cl tensor ops autograd graph optim",
     "collective": "abi base tensor",
     "runtime": "abi base cl tensor ops autograd graph optim nn collective",
+    "verify": "abi base cl tensor ops autograd graph optim nn collective runtime",
     "data": "abi base cl tensor ops autograd graph optim nn collective runtime",
     "distributed": "abi base cl tensor ops autograd graph optim nn collective runtime data",
 }

@@ -71,6 +71,17 @@ TEST(FusedCasesTest, OutputsAmongTheInputsOfAGradientAreCompleted) {
   for (const HostTensor& t : forward) EXPECT_EQ(t.data, std::vector<double>(t.data.size(), 1.0));
 }
 
+TEST(FusedCasesTest, ValuesForAllInputs) {
+  const auto cases = cases_of(R"({"type": "gates"})", {{DType::kF32, {4, 3}}});
+  const OpCase a = with_inputs(cases[1], 1), again = with_inputs(cases[1], 1);
+  EXPECT_EQ(a.fixed, again.fixed);
+  EXPECT_NE(a.fixed, with_inputs(cases[1], 2).fixed);
+  ASSERT_EQ(a.fixed.size(), 4u);
+  const double x = a.fixed[0].second[0], w = a.fixed[1].second[0];
+  EXPECT_NEAR(a.fixed[2].second[0], x / (1 + std::exp(-x * w)), 1e-12);  // the forward output
+  EXPECT_EQ(complete_attrs(cases[1].row, a.attrs), cases[1].attrs);
+}
+
 TEST(FusedCasesTest, AnEmptyBatch) {
   const auto cases = cases_of(R"({"type": "gates"})", {{DType::kF32, {0, 3}}});
   const auto grads = reference(cases[1], ones(cases[1].in));

@@ -1,5 +1,5 @@
-// What a test on a device needs: an open device, its plugins, its kernels and its queue; buffers
-// between guard bands; every variant that serves an op. device_main.cc has the program's main.
+// What a test on a device needs: an open device, its plugins, its kernels and its queue; every
+// variant that serves an op. device_main.cc has the program's main.
 //
 // Threads: one.
 #ifndef NETCL_TESTS_OPS_DEVICE_FIXTURE_H_
@@ -58,32 +58,6 @@ FoundDevice wanted_device();
 void close_shared_device();
 // Takes --device, --plugins and --smallest out of the command line.
 void set_device_args(int* argc, char** argv);
-
-// The elements as the device holds them, and back.
-std::vector<uint8_t> to_bytes(const HostTensor& tensor);
-HostTensor from_bytes(const TensorDesc& desc, const std::vector<uint8_t>& bytes);
-
-// `content` in the middle of a larger buffer whose rest is poison: 0xff, which is not a number as
-// f32, or 0x7f. A kernel that reads beyond its input computes with poison; one that writes beyond
-// its output is seen by intact().
-class GuardedBuffer {
- public:
-  GuardedBuffer(const Queue& queue, const Device& device, std::vector<uint8_t> content,
-                uint8_t poison);
-
-  const cl::Buffer& buffer() const { return part_; }
-  std::vector<uint8_t> read();  // the middle
-  bool intact();                // the guard bands hold the poison still
-  bool unchanged();             // nothing has been written at all
-
- private:
-  std::vector<uint8_t> read_all();
-
-  cl::CommandQueue queue_;
-  cl::Buffer whole_, part_;
-  std::vector<uint8_t> image_;  // as it was written
-  size_t origin_, size_;
-};
 
 }  // namespace testing
 }  // namespace netcl

@@ -4,18 +4,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "core/autograd/eager.h"
 #include "core/base/error.h"
 #include "core/nn/fused_cases.h"
-#include "core/ops/case_inputs.h"
 #include "core/runtime/kernel_choice.h"
 #include "core/runtime/layer_set.h"
 #include "core/runtime/plugin_host.h"
+#include "core/verify/op_check.h"
 #include "tests/ops/device_fixture.h"
 
 namespace netcl {
@@ -69,53 +67,13 @@ class FusedLayerTest : public ::testing::Test {
   std::unique_ptr<PluginHost> plugins_;
 };
 
-// Random inputs; outputs among them follow from the others.
-std::vector<HostTensor> inputs_of(const FusedCase& c) {
-  std::vector<HostTensor> in;
-  for (const TensorDesc& d : c.in)
-    in.push_back(random_tensor(d.shape, -2, 2, static_cast<uint32_t>(17 + in.size())));
-  c.complete(in);
-  return in;
-}
-
 // Runs the recipe between guard bands, with outputs that hold no numbers, and compares.
 void expect_right(const FusedCase& c, const Recipe& recipe) {
-  DeviceFixture& f = shared_device();
-  const std::vector<HostTensor> in = inputs_of(c);
-  std::vector<const HostTensor*> inputs;
-  for (const HostTensor& t : in) inputs.push_back(&t);
-  std::vector<HostTensor> want;
-  c.row.reference({c.row, c.in, c.attrs}, inputs, want);
-
-  std::vector<GuardedBuffer> given, made;
-  for (const HostTensor& t : in)
-    given.emplace_back(*f.queue(), f.device(), to_bytes(t), uint8_t{0xff});
-  for (const TensorDesc& d : c.out) {
-    const std::vector<uint8_t> poison(d.size_bytes(), 0xff);
-    made.emplace_back(*f.queue(), f.device(), poison, uint8_t{0x7f});
-  }
-  std::vector<cl::Buffer> in_buffers, out_buffers, scratch;
-  for (const GuardedBuffer& b : given) in_buffers.push_back(b.buffer());
-  for (const GuardedBuffer& b : made) out_buffers.push_back(b.buffer());
-  for (const uint64_t bytes : recipe.scratch_bytes)
-    scratch.emplace_back(f.device().context(), CL_MEM_READ_WRITE, bytes);
-  Executable executable(f.device(), recipe);
-  executable.bind(in_buffers, out_buffers, scratch);
-  executable.enqueue(f.queue()->cl());
-  f.queue()->finish();
-
-  for (size_t k = 0; k < c.out.size(); ++k) {
-    const HostTensor got = from_bytes(c.out[k], made[k].read());
-    EXPECT_TRUE(made[k].intact()) << "output " << k;
-    double largest = 0;
-    for (const double v : want[k].data) largest = std::max(largest, std::fabs(v));
-    for (size_t i = 0; i < got.data.size(); ++i) {
-      // Sums of up to 1031 columns or rows, in f32.
-      ASSERT_NEAR(got.data[i], want[k].data[i], 1e-5 * (1 + largest))
-          << c.row.name << " output " << k << " element " << i;
-    }
-  }
-  for (GuardedBuffer& b : given) EXPECT_TRUE(b.intact() && b.unchanged());
+  OpCase with_values = with_inputs(c, 17);
+  with_values.tolerance = 2e-5;  // of sums of up to 1031 rows or columns, in f32
+  const OpCheck check(c.row, with_values, 17);
+  const OpVerdict verdict = check.judge(*shared_device().queue(), recipe);
+  EXPECT_TRUE(verdict.right()) << c.row.name << ": " << verdict.text();
 }
 
 TEST_F(FusedLayerTest, KernelsEqualTheRecordedOps) {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/verify/host_bytes.h"
 
 namespace netcl {
 namespace testing {

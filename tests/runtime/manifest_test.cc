@@ -152,17 +152,17 @@ TEST_F(ManifestTest, RefusesWrongMembers) {
        {"libprobe.so", "its SHA-256 is", "says 00"}},
       {"sha256_absent", set("sha256", R"({"gone.cl": "00"})"), "NPL-06", {"gone.cl", "is missing"}},
       {"abi_newer_minor",
-       set("abi", R"({"major": 0, "minor": 4})"),
+       set("abi", R"({"major": 0, "minor": 5})"),
        "NPL-04",
-       {"boundary 0.4", "has 0.3", "the plugin is newer: update netcl"}},
+       {"boundary 0.5", "has 0.4", "the plugin is newer: update netcl"}},
       {"abi_older_minor",
        set("abi", R"({"major": 0, "minor": 0})"),
        "NPL-04",
-       {"boundary 0.0", "has 0.3", "the plugin is older: rebuild it"}},
+       {"boundary 0.0", "has 0.4", "the plugin is older: rebuild it"}},
       {"abi_newer_major",
        set("abi", R"({"major": 1, "minor": 0})"),
        "NPL-04",
-       {"boundary 1.0", "has 0.3", "the plugin is newer"}},
+       {"boundary 1.0", "has 0.4", "the plugin is newer"}},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);

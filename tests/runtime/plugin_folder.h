@@ -41,7 +41,7 @@ inline void write(const fs::path& path, const std::string& text) {
 // The manifest of a layer plugin "probe" that passes every gate.
 inline ordered_json good_manifest() {
   return ordered_json::parse(R"({"manifest": "netcl-plugin/1", "id": "probe", "version": "1.0.0",
-    "kinds": ["layer"], "library": {"linux-x86_64": "libprobe.so"}, "abi": {"major": 0, "minor": 3},
+    "kinds": ["layer"], "library": {"linux-x86_64": "libprobe.so"}, "abi": {"major": 0, "minor": 4},
     "provides": [{"layer": "example.probe"}]})");
 }
 

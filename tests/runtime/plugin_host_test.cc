@@ -101,7 +101,7 @@ TEST_F(PluginHostTest, ARejectedManifestIsARowAndNamingItIsAnError) {
   const fs::path directory = add("bad", json);
   test::write(root_ / "worse" / "plugin.json", "{");
   PluginHost plugins = host();
-  expect_row(row_of(plugins, directory), "rejected", "NPL-04", {"0.7", "0.3"});
+  expect_row(row_of(plugins, directory), "rejected", "NPL-04", {"0.7", "0.4"});
   EXPECT_EQ(row_of(plugins, directory).id, "probe");
   expect_row(row_of(plugins, root_ / "worse"), "rejected", "NPL-01", {"plugin.json:1:2"});
   EXPECT_EQ(row_of(plugins, root_ / "worse").id, "worse");

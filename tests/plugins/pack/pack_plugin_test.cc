@@ -194,6 +194,76 @@ TEST_F(PackPluginTest, EnumeratesWhatServesBestFirst) {
   EXPECT_EQ(ids, (std::vector<std::string>{"plain", "wide"}));
 }
 
+constexpr const char* kTunedVariants = R"json({"ops": {"scale": [
+  {"id": "rows", "when": "ROWS * LANES <= 64",
+   "tunables": {"ROWS": {"values": [2, 4, 32], "default": "n > 8 ? 4 : n"},
+                "LANES": {"values": [1, 8], "default": 1}},
+   "let": {"groups": "ceil_div(n, ROWS)"},
+   "launches": [{"sources": ["scale.cl"], "entry": "rows", "args": [],
+                 "defines": {"ROWS": "$ROWS"}, "global": ["groups * LANES"]}]}]}})json";
+
+netcl_rc store_tunable(void* ctx, const void* item) {
+  const auto& from = *static_cast<const netcl_tunable*>(item);
+  std::string text = std::string(plugin::view(from.name)) + ":";
+  for (uint32_t i = 0; i < from.n_values; ++i) text += " " + std::to_string(from.values[i]);
+  static_cast<std::vector<std::string>*>(ctx)->push_back(text + " default " +
+                                                         std::to_string(from.def));
+  return NETCL_OK;
+}
+
+TEST_F(PackPluginTest, TunablesHaveDefaultsAndCanBeSet) {
+  write("variants.json", kTunedVariants);
+  ASSERT_EQ(open(), uint32_t{NETCL_OK}) << call_.text;
+  OpKey key("scale");
+  fill(&key, 60);
+  struct Case {
+    const char *wanted, *answered;
+    uint64_t global;
+    const char* define;
+  };
+  for (const Case& c :
+       {Case{"", "rows", 15, "#define ROWS 4\n"}, Case{"rows", "rows", 15, "#define ROWS 4\n"},
+        Case{"rows(ROWS=4)", "rows", 15, "#define ROWS 4\n"},
+        Case{"rows(ROWS=2)", "rows(ROWS=2)", 30, "#define ROWS 2\n"},
+        Case{"rows(LANES=8,ROWS=2)", "rows(ROWS=2,LANES=8)", 240, "#define ROWS 2\n"}}) {
+    SCOPED_TRACE(c.wanted);
+    Recipe recipe;
+    ASSERT_EQ(plan(key, &recipe, c.wanted), uint32_t{NETCL_OK}) << call_.text;
+    EXPECT_EQ(recipe.variant, c.answered);
+    EXPECT_EQ(recipe.launches.at(0).global, std::vector<uint64_t>{c.global});
+    EXPECT_EQ(recipe.launches.at(0).prelude, c.define);
+  }
+  const netcl_opkey view = key.view();
+  std::vector<std::string> knobs;
+  ASSERT_EQ(kernels().tunables(api_.self, call_.handle(), device_.handle(), &view,
+                               plugin::to_abi("rows"), &store_tunable, &knobs),
+            uint32_t{NETCL_OK})
+      << call_.text;
+  EXPECT_EQ(knobs, (std::vector<std::string>{"ROWS: 2 4 32 default 4", "LANES: 1 8 default 1"}));
+}
+
+TEST_F(PackPluginTest, SettingsThatDoNotExistAreDeclined) {
+  write("variants.json", kTunedVariants);
+  ASSERT_EQ(open(), uint32_t{NETCL_OK}) << call_.text;
+  OpKey key("scale");
+  fill(&key, 60);
+  for (const auto& [wanted, words] : std::vector<std::pair<std::string, std::string>>{
+           {"rows(DEPTH=2)", "no tunable \"DEPTH\"; it has: ROWS LANES"},
+           {"rows(ROWS=3)", "ROWS=3; it may be 2 4 32 or 4"},
+           {"rows(ROWS=2,ROWS=4)", "ROWS is set twice"},
+           {"rows(ROWS=32,LANES=8)", "ROWS * LANES <= 64"},
+           {"rows(ROWS=)", "expected ID or ID(NAME=NUMBER,...)"},
+           {"rows(ROWS=99999999999999999999)", "expected ID or ID(NAME=NUMBER,...)"},
+           {"rows(", "expected ID or ID(NAME=NUMBER,...)"},
+           {"(ROWS=2)", "expected ID or ID(NAME=NUMBER,...)"},
+           {"other(ROWS=2)", "no variant \"other\""}}) {
+    SCOPED_TRACE(wanted);
+    Recipe recipe;
+    EXPECT_EQ(plan(key, &recipe, wanted), uint32_t{NETCL_DECLINE});
+    EXPECT_NE(call_.text.find(words), std::string::npos) << call_.text;
+  }
+}
+
 TEST_F(PackPluginTest, BrokenDirectoriesNameTheFile) {
   write("plugin.json", R"({"id": "x"})");
   EXPECT_EQ(open(), uint32_t{NETCL_E_ARG});
