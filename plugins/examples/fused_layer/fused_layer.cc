@@ -123,7 +123,7 @@ class FusedLayer : public KernelSet<LayerFamily> {
 
   static void forward(const KernelCall& call, Recipe& recipe, int64_t rows, int64_t columns,
                       int64_t group) {
-    recipe.launch("gated_norm_example_row")
+    recipe.launch("gated_norm_fused_layer_row")
         .source(kSource)
         .input(0)
         .input(1)
@@ -140,7 +140,7 @@ class FusedLayer : public KernelSet<LayerFamily> {
     const int64_t strips = rows < kMostStrips ? rows : kMostStrips;
     const uint32_t partial =
         recipe.scratch(size_of((strips > 0 ? strips : 1) * columns) * sizeof(float));
-    recipe.launch("gated_norm_example_grad")
+    recipe.launch("gated_norm_fused_layer_grad")
         .source(kSource)
         .input(0)
         .input(1)
@@ -153,7 +153,7 @@ class FusedLayer : public KernelSet<LayerFamily> {
         .local(size_of(group) * sizeof(float))
         .over({size_of(strips * group)}, {size_of(group)});
     // Also of an empty batch: dweight must be written, with zeros.
-    recipe.launch("gated_norm_example_weight")
+    recipe.launch("gated_norm_fused_layer_weight")
         .source(kSource)
         .scratch(partial)
         .output(1)

@@ -25,7 +25,7 @@ float sum_of_group(float mine, __local float* sums) {
 
 float2 sigmoid2(float2 g) { return 1.0f / (1.0f + exp(-g)); }
 
-__kernel void gated_norm_example_row(__global const float* x, __global const float* w,
+__kernel void gated_norm_fused_layer_row(__global const float* x, __global const float* w,
                                      __global float* y, int columns, float eps,
                                      __local float* sums) {
   const size_t row = get_group_id(0);
@@ -46,7 +46,7 @@ __kernel void gated_norm_example_row(__global const float* x, __global const flo
 }
 
 // dx, and for each strip of rows its part of dw (partial: strips x C).
-__kernel void gated_norm_example_grad(__global const float* x, __global const float* w,
+__kernel void gated_norm_fused_layer_grad(__global const float* x, __global const float* w,
                                       __global const float* dy, __global float* dx,
                                       __global float* partial, int rows, int columns, float eps,
                                       __local float* sums) {
@@ -80,7 +80,7 @@ __kernel void gated_norm_example_grad(__global const float* x, __global const fl
 }
 
 // dw: the strips' parts, added up in their order. With no rows there are no strips, and it is zero.
-__kernel void gated_norm_example_weight(__global const float* partial, __global float* dw,
+__kernel void gated_norm_fused_layer_weight(__global const float* partial, __global float* dw,
                                         int strips, int columns) {
   const int c = (int)get_global_id(0);
   float sum = 0.0f;
