@@ -450,6 +450,7 @@ typedef struct netcl_transport_api {
 #else
 #define NETCL_ABI_ASSERT_(cond) _Static_assert(cond, "netcl ABI layout moved")
 #endif
+/* These never change. */
 NETCL_ABI_ASSERT_(sizeof(netcl_str) == 16);
 NETCL_ABI_ASSERT_(sizeof(netcl_desc) == 72);
 NETCL_ABI_ASSERT_(sizeof(netcl_attr) == 40);
@@ -461,4 +462,23 @@ NETCL_ABI_ASSERT_(sizeof(netcl_tunable) == 40);
 NETCL_ABI_ASSERT_(sizeof(netcl_attr_spec) == 96);
 NETCL_ABI_ASSERT_(sizeof(netcl_layer_type) == 56);
 NETCL_ABI_ASSERT_(sizeof(netcl_member) == 16);
+/* These grow at their end: what came later begins where the version before ended. */
+NETCL_ABI_ASSERT_(offsetof(netcl_host, sublayer) == 160); /* 0.1 ended here */
+NETCL_ABI_ASSERT_(offsetof(netcl_host, fused) == 168);    /* 0.2            */
+NETCL_ABI_ASSERT_(sizeof(netcl_host) == 176);
+NETCL_ABI_ASSERT_(offsetof(netcl_coll, counts) == 72); /* 0.1 */
+NETCL_ABI_ASSERT_(sizeof(netcl_coll) == 96);
+NETCL_ABI_ASSERT_(offsetof(netcl_recipe, native) == 48); /* 0.1 */
+NETCL_ABI_ASSERT_(sizeof(netcl_recipe) == 56);
+NETCL_ABI_ASSERT_(offsetof(netcl_kernels_api, tunables) == 24); /* 0.1 */
+NETCL_ABI_ASSERT_(sizeof(netcl_kernels_api) == 32);
+NETCL_ABI_ASSERT_(sizeof(netcl_native) == 32);
+NETCL_ABI_ASSERT_(sizeof(netcl_trace_info) == 16);
+NETCL_ABI_ASSERT_(sizeof(netcl_slot) == 128);
+NETCL_ABI_ASSERT_(sizeof(netcl_opkey) == 80);
+NETCL_ABI_ASSERT_(sizeof(netcl_plugin_api) == 72);
+NETCL_ABI_ASSERT_(sizeof(netcl_layer_api) == 24);
+NETCL_ABI_ASSERT_(sizeof(netcl_group_spec) == 48);
+NETCL_ABI_ASSERT_(sizeof(netcl_bucket) == 40);
+NETCL_ABI_ASSERT_(sizeof(netcl_transport_api) == 80);
 #endif

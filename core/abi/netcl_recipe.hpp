@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -116,6 +117,15 @@ namespace plugin __attribute__((visibility("hidden"))) {
     std::vector<uint64_t> global_, local_;
   };
 
+  // One run of native work: a queue in order, and buffers as in netcl_native.
+  struct NativeCall {
+    void* queue;                                    // cl_command_queue
+    void *const *in, *const *out, *const *scratch;  // cl_mem
+    void** event;  // null, or where the event of the last command may go
+  };
+  // Enqueues an op by a vendor's library, and does not wait. Throws Failure.
+  using NativeWork = std::function<void(const NativeCall&)>;
+
   // What to launch, in this order.
   class Recipe {
    public:
@@ -125,6 +135,12 @@ namespace plugin __attribute__((visibility("hidden"))) {
     uint32_t scratch(uint64_t bytes) {
       scratch_.push_back(bytes);
       return static_cast<uint32_t>(scratch_.size() - 1);
+    }
+    // Work of a library, before the launches. It is called in every step, from the threads of the
+    // queues, and lives until the host needs the recipe no longer.
+    Recipe& native(NativeWork work) {
+      native_ = std::move(work);
+      return *this;
     }
     // The reference stays valid.
     Launch& launch(std::string_view entry) {
@@ -144,17 +160,39 @@ namespace plugin __attribute__((visibility("hidden"))) {
       recipe.scratch_bytes = scratch_.data();
       recipe.n_launches = static_cast<uint32_t>(launches.size());
       recipe.n_scratch = static_cast<uint32_t>(scratch_.size());
+      netcl_native native{};
+      if (native_) {
+        native.size = sizeof(native);
+        native.state = new Native{host_.table(), native_};  // the host's from here on
+        native.enqueue = &Native::enqueue;
+        native.drop = &Native::drop;
+        recipe.native = &native;
+      }
       check(sink(ctx, &recipe), "sink");
     }
 
    private:
+    struct Native {
+      const netcl_host* host;
+      NativeWork work;
+
+      static netcl_rc enqueue(netcl_plugin*, netcl_call* call, void* state, void* queue,
+                              void* const* in, void* const* out, void* const* scratch,
+                              void** event) {
+        const Native& self = *static_cast<Native*>(state);
+        return guard(self.host, call, [&] { self.work({queue, in, out, scratch, event}); });
+      }
+      static void drop(netcl_plugin*, void* state) { delete static_cast<Native*>(state); }
+    };
+
     Host host_;
     std::string variant_;
+    NativeWork native_;
     std::deque<Launch> launches_;
     std::vector<uint64_t> scratch_;
   };
 
-}  // namespace plugin
+}  // namespace )
 }  // namespace netcl
 
 #endif  // NETCL_CORE_ABI_NETCL_RECIPE_HPP_

@@ -1,5 +1,5 @@
-// The launch-rule language: any text is an expression or an ExprError, and any expression a value or
-// an ExprError.
+// The launch-rule language: any text is an expression or an ExprError, and any expression a value
+// or an ExprError.
 #include "plugins/pack/expr.h"
 #include "plugins/pack/template.h"
 #include "tests/fuzz/target.h"

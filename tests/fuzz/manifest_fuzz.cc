@@ -1,5 +1,5 @@
-// plugin.json: any text is read or refused with a code and words, and a manifest that was read can be
-// held against devices.
+// plugin.json: any text is read or refused with a code and words, and a manifest that was read can
+// be held against devices.
 #include <filesystem>
 #include <fstream>
 

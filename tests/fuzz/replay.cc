@@ -1,5 +1,5 @@
-// Feeds a target its corpus, and damaged copies of it, without a fuzzer: what continuous integration
-// runs. The damage is the same at every run.
+// Feeds a target its corpus, and damaged copies of it, without a fuzzer: what continuous
+// integration runs. The damage is the same at every run.
 //
 // Usage: PROGRAM FOLDER...     every file below FOLDER is an input
 #include <algorithm>

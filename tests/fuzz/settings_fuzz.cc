@@ -13,8 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return out;
   }();
   try {
-    const auto name =
-        netcl::pack::parse_variant_name({reinterpret_cast<const char*>(data), size});
+    const auto name = netcl::pack::parse_variant_name({reinterpret_cast<const char*>(data), size});
     netcl::pack::Scope scope = {{"M", int64_t{3}}};
     netcl::pack::add_tunables(variant, name.settings, &scope);
   } catch (const netcl::plugin::Decline& e) {

@@ -1,5 +1,5 @@
-// variants.json: any text is read or refused with a Failure that begins with the file's name; what is
-// read can be planned for a key, or is refused.
+// variants.json: any text is read or refused with a Failure that begins with the file's name; what
+// is read can be planned for a key, or is refused.
 #include "core/abi/netcl_plugin.hpp"
 #include "plugins/pack/planner.h"
 #include "plugins/pack/settings.h"

@@ -33,15 +33,15 @@ struct Product {
     };
     const size_t a_row = a_transposed ? m : k, b_row = b_transposed ? k : n;
     const clblast::StatusCode status =
-        batch == 1 ? clblast::Gemm<float>(clblast::Layout::kRowMajor, form(a_transposed),
-                                          form(b_transposed), m, n, k, 1.0f, buffer(call.in[0]), 0,
-                                          a_row, buffer(call.in[1]), 0, b_row, 0.0f,
-                                          buffer(call.out[0]), 0, n, &queue, event)
-                   : clblast::GemmStridedBatched<float>(
-                         clblast::Layout::kRowMajor, form(a_transposed), form(b_transposed), m, n,
-                         k, 1.0f, buffer(call.in[0]), 0, a_row, a_batch, buffer(call.in[1]), 0,
-                         b_row, b_batch, 0.0f, buffer(call.out[0]), 0, n, m * n, batch, &queue,
-                         event);
+        batch == 1
+            ? clblast::Gemm<float>(clblast::Layout::kRowMajor, form(a_transposed),
+                                   form(b_transposed), m, n, k, 1.0f, buffer(call.in[0]), 0, a_row,
+                                   buffer(call.in[1]), 0, b_row, 0.0f, buffer(call.out[0]), 0, n,
+                                   &queue, event)
+            : clblast::GemmStridedBatched<float>(
+                  clblast::Layout::kRowMajor, form(a_transposed), form(b_transposed), m, n, k, 1.0f,
+                  buffer(call.in[0]), 0, a_row, a_batch, buffer(call.in[1]), 0, b_row, b_batch,
+                  0.0f, buffer(call.out[0]), 0, n, m * n, batch, &queue, event);
     if (status != clblast::StatusCode::kSuccess) {
       throw Failure(NETCL_E_DEVICE, "CLBlast's gemm failed; its status is the native code",
                     static_cast<int64_t>(status));
@@ -63,10 +63,17 @@ class Clblast : public KernelSet<> {
     if (call.op() != "matmul") throw Decline("CLBlast is asked for matmul alone");
     call.require_all(NETCL_F32, "f32");
     // The facts of matmul, see kernels/README.md.
-    const auto fact = [&](const char* name) { return static_cast<size_t>(call.attrs().integer(name)); };
-    const Product product{fact("M"),       fact("N"),       fact("K"),
-                          fact("batch"),   fact("a_batch"), fact("b_batch"),
-                          fact("transpose_a") != 0, fact("transpose_b") != 0};
+    const auto fact = [&](const char* name) {
+      return static_cast<size_t>(call.attrs().integer(name));
+    };
+    const Product product{fact("M"),
+                          fact("N"),
+                          fact("K"),
+                          fact("batch"),
+                          fact("a_batch"),
+                          fact("b_batch"),
+                          fact("transpose_a") != 0,
+                          fact("transpose_b") != 0};
     if (product.m * product.n * product.k * product.batch == 0)
       throw Decline("CLBlast refuses matrices without elements");
     recipe.variant("gemm").native([product](const NativeCall& work) { product.enqueue(work); });

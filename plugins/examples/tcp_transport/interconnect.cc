@@ -1,5 +1,5 @@
-// The interconnect of the transport `tcp`: sockets between every two ranks. This file and its header
-// are all that differs from the skeleton that `netcl-app plugins new transport` writes.
+// The interconnect of the transport `tcp`: sockets between every two ranks. This file and its
+// header are all that differs from the skeleton that `netcl-app plugins new transport` writes.
 //
 // Set-up: every rank listens on a port that the system chooses and tells the others through
 // netcl's boot_exchange(), with a word that only ranks of this group then know: whoever connects
@@ -160,8 +160,8 @@ std::vector<const char*> Interconnect::exchange(const Host& host, uint64_t bytes
       const bool from = received[r] < bytes && receive_some(r, bytes, &received[r]);
       if (!to && !from) continue;
       late = r;
-      polled.push_back({sockets_[r].get(),
-                        static_cast<short>((to ? POLLOUT : 0) | (from ? POLLIN : 0)), 0});
+      polled.push_back(
+          {sockets_[r].get(), static_cast<short>((to ? POLLOUT : 0) | (from ? POLLIN : 0)), 0});
     }
     check_group(host, clock,
                 what + ": rank " + std::to_string(rank_) + " waited in vain for rank " +
@@ -177,8 +177,8 @@ std::vector<const char*> Interconnect::exchange(const Host& host, uint64_t bytes
 // Both return whether there is more to do once the socket is ready.
 bool Interconnect::send_some(uint32_t rank, uint64_t bytes, uint64_t* sent) {
   while (*sent < bytes) {
-    const ssize_t n = ::send(sockets_[rank].get(), buffers_[rank_].data() + *sent, bytes - *sent,
-                             MSG_NOSIGNAL);
+    const ssize_t n =
+        ::send(sockets_[rank].get(), buffers_[rank_].data() + *sent, bytes - *sent, MSG_NOSIGNAL);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (n < 0) fail_system(NETCL_E_PEER, "tcp: sending to rank " + std::to_string(rank));
     *sent += static_cast<uint64_t>(n);
@@ -188,12 +188,13 @@ bool Interconnect::send_some(uint32_t rank, uint64_t bytes, uint64_t* sent) {
 
 bool Interconnect::receive_some(uint32_t rank, uint64_t bytes, uint64_t* received) {
   while (*received < bytes) {
-    const ssize_t n = ::recv(sockets_[rank].get(), buffers_[rank].data() + *received,
-                             bytes - *received, 0);
+    const ssize_t n =
+        ::recv(sockets_[rank].get(), buffers_[rank].data() + *received, bytes - *received, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (n < 0) fail_system(NETCL_E_PEER, "tcp: receiving from rank " + std::to_string(rank));
     if (n == 0)
-      throw Failure(NETCL_E_PEER, "tcp: rank " + std::to_string(rank) + " has closed its connection");
+      throw Failure(NETCL_E_PEER,
+                    "tcp: rank " + std::to_string(rank) + " has closed its connection");
     *received += static_cast<uint64_t>(n);
   }
   return false;

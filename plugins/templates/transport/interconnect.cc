@@ -30,7 +30,8 @@ char* Interconnect::mine() const { return slot(rank_, stage_ + 1); }
 
 // Slots are used in turn: who writes into one for the second time knows that the others have come
 // to the exchange between, so they are done with what was in it.
-std::vector<const char*> Interconnect::exchange(const Host& host, uint64_t, const std::string& what) {
+std::vector<const char*> Interconnect::exchange(const Host& host, uint64_t,
+                                                const std::string& what) {
   places_[rank_].stage.store(++stage_);
   const auto begin = std::chrono::steady_clock::now();
   std::vector<const char*> out;

@@ -44,10 +44,7 @@ bool from_root(uint32_t kind) { return kind == NETCL_BROADCAST || kind == NETCL_
 class Group : public netcl::plugin::TransportGroup {
  public:
   Group(const Host& host, const netcl_group_spec& spec)
-      : cl_(open_opencl()),
-        links_(host, spec),
-        rank_(spec.rank),
-        n_ranks_(spec.n_ranks) {
+      : cl_(open_opencl()), links_(host, spec), rank_(spec.rank), n_ranks_(spec.n_ranks) {
     result_.resize(Interconnect::kMaxBytes);
     void *platform = nullptr, *device = nullptr;
     check(host.table()->device_cl(host.call(), spec.device, &platform, &device, &context_),
@@ -161,12 +158,12 @@ class Group : public netcl::plugin::TransportGroup {
     for (uint64_t first = 0; first < p.what.count; first += step) {
       const uint64_t count = std::min(step, p.what.count - first);
       const uint64_t at = p.what.offset_bytes + first * size;
-      check_opencl(cl_.read(queue_, p.bucket.send, 1, at, count * size, links_.mine(), 0, nullptr,
-                            nullptr),
-                   "clEnqueueReadBuffer");
+      check_opencl(
+          cl_.read(queue_, p.bucket.send, 1, at, count * size, links_.mine(), 0, nullptr, nullptr),
+          "clEnqueueReadBuffer");
       combine(p, first, count, size, links_.exchange(host, count * size, what), weights);
-      check_opencl(cl_.write(queue_, p.bucket.recv, 1, at, count * size, result_.data(), 0,
-                             nullptr, nullptr),
+      check_opencl(cl_.write(queue_, p.bucket.recv, 1, at, count * size, result_.data(), 0, nullptr,
+                             nullptr),
                    "clEnqueueWriteBuffer");
     }
   }
