@@ -82,8 +82,7 @@ namespace plugin __attribute__((visibility("hidden"))) {
   template <typename Base = Plugin>
   class KernelSet : public Base {
    public:
-    template <typename... Args>
-    explicit KernelSet(Args&&... args) : Base(std::forward<Args>(args)...) {
+    explicit KernelSet(const netcl_host* host) : Base(host) {
       kernels_.size = sizeof(kernels_);
       kernels_.plan = &KernelSet::emit_recipe;
       kernels_.enumerate = &KernelSet::emit_variants;

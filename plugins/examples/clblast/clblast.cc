@@ -76,7 +76,7 @@ class Clblast : public KernelSet<> {
                           fact("transpose_b") != 0};
     if (product.m * product.n * product.k * product.batch == 0)
       throw Decline("CLBlast refuses matrices without elements");
-    recipe.variant("gemm").native([product](const NativeCall& work) { product.enqueue(work); });
+    recipe.native([product](const NativeCall& work) { product.enqueue(work); });
     const std::string activation(call.attrs().text("activation"));
     const bool bias = fact("has_bias") != 0;
     if (!bias && activation == "none") return;
