@@ -152,7 +152,7 @@ TEST(FusedGraphTest, DeclinedCostsWhatUndeclaredCosts) {
     device->graph.compiled().prepare(7);
     device->graph.compiled().prepare(8);
   }
-  const auto launches = [](const OnDevice& device, int64_t batch) {
+  const auto launches = [](OnDevice& device, int64_t batch) {
     return device.graph.compiled().launches_per_run(batch);
   };
   EXPECT_EQ(launches(declined, 7), launches(undeclared, 7));
