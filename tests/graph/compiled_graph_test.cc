@@ -4,16 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <map>
 
 #include "core/autograd/backward.h"
 #include "core/base/error.h"
-#include "core/graph/passes.h"
-#include "core/ops/case_inputs.h"
-#include "core/ops/host_recorder.h"
 #include "core/tensor/tensor.h"
-#include "core/verify/host_bytes.h"
+#include "tests/graph/graph_on_device.h"
 #include "tests/ops/device_fixture.h"
 
 namespace netcl {
@@ -22,9 +18,8 @@ namespace {
 
 constexpr int64_t kMaxBatch = 13;
 
-// Two dense layers with their gradients, for any recorder.
-template <typename Input, typename Output>
-void record(Recorder& r, int64_t batch, Input&& input, Output&& output) {
+// Two dense layers with their gradients.
+void record(Recorder& r, int64_t batch, const GraphInput& input, const GraphOutput& output) {
   const ValueId x = input("x", Shape{batch, 6}), w1 = input("w1", Shape{6, 9});
   const ValueId b1 = input("b1", Shape{9}), w2 = input("w2", Shape{9, 4});
   const ValueId h = r.call("tanh", {r.call("matmul", {x, w1, b1})});
@@ -38,75 +33,15 @@ void record(Recorder& r, int64_t batch, Input&& input, Output&& output) {
   output("grad/w2", *grads[2]);
 }
 
-HostTensor value_of(const std::string& name, const Shape& shape) {
-  return random_tensor(shape, -1, 1, name.size() + 100u * static_cast<unsigned char>(name.back()));
-}
-
-std::map<std::string, HostTensor> on_host(int64_t batch) {
-  HostRecorder r;
-  std::map<std::string, HostTensor> out;
-  record(
-      r, batch,
-      [&](const char* name, const Shape& shape) { return r.input(value_of(name, shape)); },
-      [&](const char* name, ValueId v) { out[name] = r.value(v); });
-  return out;
-}
-
-struct OnDevice {
-  explicit OnDevice(bool with_passes) : fixture(shared_device()) {
-    Graph graph;
-    record(
-        graph, -1,
-        [&](const char* name, const Shape& shape) {
-          const ValueId v = graph.external(name, {DType::kF32, shape});
-          names.push_back(name);
-          add(name, shape);
-          return v;
-        },
-        [&](const char* name, ValueId v) {
-          add(name, graph.desc(v).shape);
-          graph.output(name, v);
-        });
-    if (with_passes) run_passes(graph);
-    compiled = std::make_unique<CompiledGraph>(
-        std::move(graph), fixture.kernels(), fixture.queue(),
-        [this](const std::string& name, const TensorDesc&) { return memory.at(name).buffer(); });
-  }
-  void add(const std::string& name, const Shape& shape) {
-    memory.emplace(name, Tensor(fixture.queue(), {DType::kF32, shape.with_batch(kMaxBatch)}));
-  }
-  void run(int64_t batch) {
-    for (const std::string& name : names) {
-      const Shape shape = name == "x" ? Shape{batch, 6} : memory.at(name).shape();
-      const HostTensor value = value_of(name, shape);
-      if (value.data.empty()) continue;
-      Tensor(memory.at(name))
-          .copy_from_host([&] {
-            std::vector<uint8_t> bytes = to_bytes(value);
-            bytes.resize(memory.at(name).desc().size_bytes());
-            return bytes;
-          }()
-                              .data());
-    }
-    compiled->run(batch);
-  }
-  DeviceFixture& fixture;
-  std::vector<std::string> names;
-  std::map<std::string, Tensor> memory;
-  std::unique_ptr<CompiledGraph> compiled;
+struct OnDevice : GraphOnDevice {
+  explicit OnDevice(bool with_passes)
+      : GraphOnDevice(record, kMaxBatch, with_passes, shared_device().kernels()) {}
 };
 
 void expect_equal(OnDevice& device, int64_t batch) {
   SCOPED_TRACE(::testing::Message() << "batch " << batch);
-  for (const auto& [name, want] : on_host(batch)) {
-    const std::vector<float> got = device.memory.at(name).to_floats();
-    ASSERT_GE(got.size(), want.data.size());
-    for (size_t i = 0; i < want.data.size(); ++i) {
-      // Values of order one through some ten roundings and sums of up to 13 terms.
-      ASSERT_NEAR(static_cast<double>(got[i]), want.data[i], 1e-5 * (1 + std::fabs(want.data[i])))
-          << name << " element " << i;
-    }
-  }
+  // Values of order one through some ten roundings and sums of up to 13 terms.
+  for (const auto& [name, want] : graph_on_host(record, batch)) device.expect(name, want, 1e-5);
 }
 
 TEST(CompiledGraphTest, EveryBatchSizeWithAndWithoutPasses) {
@@ -127,24 +62,24 @@ TEST(CompiledGraphTest, MarksComeWhenTheirOutputsAreWritten) {
     OnDevice device(with_passes);
     const std::vector<std::vector<std::string>> outputs = {
         {"grad/w2"}, {"loss"}, {"grad/w1", "grad/b1"}};
-    device.compiled->set_marks(outputs);
+    device.compiled().set_marks(outputs);
     for (const int64_t batch : {int64_t{7}, int64_t{0}}) {
       device.run(batch);  // fills the inputs
-      device.fixture.queue()->finish();
+      shared_device().queue()->finish();
       std::map<std::string, std::vector<float>> want;
       for (const auto& mark : outputs) {
         for (const std::string& name : mark) {
-          want[name] = device.memory.at(name).to_floats();
+          want[name] = device.at(name).to_floats();
           const std::vector<float> other(want[name].size(), -7);
-          device.memory.at(name).copy_from_host(other.data());
+          device.at(name).copy_from_host(other.data());
         }
       }
       std::vector<size_t> order;
-      device.compiled->run(batch, true, [&](size_t mark) {
+      device.compiled().run(batch, true, [&](size_t mark) {
         order.push_back(mark);
-        device.fixture.queue()->finish();  // what is enqueued so far must be enough
+        shared_device().queue()->finish();  // what is enqueued so far must be enough
         for (const std::string& name : outputs[mark])
-          EXPECT_EQ(device.memory.at(name).to_floats(), want[name]) << name;
+          EXPECT_EQ(device.at(name).to_floats(), want[name]) << name;
       });
       EXPECT_EQ(order, (std::vector<size_t>{1, 0, 2})) << "batch " << batch;
     }
@@ -176,9 +111,9 @@ TEST(CompiledGraphTest, MarksAndSumsComeInOneOrder) {
 
 TEST(CompiledGraphTest, PassesSaveLaunches) {
   OnDevice plain(false), fused(true);
-  plain.compiled->prepare(7);
-  fused.compiled->prepare(7);
-  EXPECT_EQ(fused.compiled->launches_per_run(7) + 1, plain.compiled->launches_per_run(7));
+  plain.compiled().prepare(7);
+  fused.compiled().prepare(7);
+  EXPECT_EQ(fused.compiled().launches_per_run(7) + 1, plain.compiled().launches_per_run(7));
 }
 
 TEST(CompiledGraphTest, TemporariesShareMemory) {
@@ -229,11 +164,11 @@ TEST(CompiledGraphTest, NamesWhatDoesNotFit) {
 
 TEST(CompiledGraphTest, ReplayAllocatesNothing) {
   OnDevice device(true);
-  device.compiled->prepare(7);
-  const size_t before = device.fixture.queue()->pool_bytes();
-  for (int i = 0; i < 500; ++i) device.compiled->run(7);
-  device.fixture.queue()->finish();
-  EXPECT_EQ(device.fixture.queue()->pool_bytes(), before);
+  device.compiled().prepare(7);
+  const size_t before = shared_device().queue()->pool_bytes();
+  for (int i = 0; i < 500; ++i) device.compiled().run(7);
+  shared_device().queue()->finish();
+  EXPECT_EQ(shared_device().queue()->pool_bytes(), before);
 }
 
 }  // namespace

@@ -2,19 +2,12 @@
 // full, ragged, one and none; declined costs what undeclared costs; marks keep their order.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <functional>
-#include <map>
 
 #include "core/autograd/backward.h"
 #include "core/base/error.h"
 #include "core/graph/compiled_graph.h"
-#include "core/graph/passes.h"
-#include "core/ops/case_inputs.h"
-#include "core/ops/fused.h"
-#include "core/ops/host_recorder.h"
-#include "core/tensor/tensor.h"
-#include "tests/ops/device_fixture.h"
+#include "tests/graph/graph_on_device.h"
 
 namespace netcl {
 namespace testing {
@@ -98,94 +91,42 @@ bool backward_alone(const KernelQuestion& q) { return q.op.name == "test.gate.gr
 bool even_rows(const KernelQuestion& q) { return q.in[0].shape[0] % 2 == 0; }
 
 // A dense layer, two gates (the second after a sum over the replicas), and all gradients.
-template <typename Input, typename Output>
-void record(Recorder& r, int64_t batch, bool declared, Input&& input, Output&& output) {
-  const ValueId x = input("x", Shape{batch, 4}), m = input("m", Shape{4, kColumns});
-  const ValueId w = input("w", Shape{kColumns});
-  const auto gate = [&](ValueId v) {
-    const ValueId y = r.call("mul", {v, r.call("sigmoid", {r.call("mul", {v, w})})});
-    return declared ? r.fused("test.gate", {v, w}, {{"slope", 0.5}}, {y})[0] : y;
-  };
-  const ValueId h = gate(r.call("matmul", {x, m}));
-  const ValueId mean =
-      r.call("all_reduce", {r.call("sum", {h}, {{"axes", std::vector<int64_t>{0}}})});
-  const ValueId y = gate(r.call("add", {h, mean}));
-  const ValueId loss = r.call("sum", {r.call("mul", {y, y})});
-  output("y", y);
-  output("loss", loss);
-  const auto grads = gradients(r, loss, std::nullopt, {m, w});
-  output("grad/w", *grads[1]);
-  output("grad/m", *grads[0]);
+GraphRecord recorded(bool declared) {
+  return
+      [declared](Recorder& r, int64_t batch, const GraphInput& input, const GraphOutput& output) {
+        const ValueId x = input("x", Shape{batch, 4}), m = input("m", Shape{4, kColumns});
+        const ValueId w = input("w", Shape{kColumns});
+        const auto gate = [&](ValueId v) {
+          const ValueId y = r.call("mul", {v, r.call("sigmoid", {r.call("mul", {v, w})})});
+          return declared ? r.fused("test.gate", {v, w}, {{"slope", 0.5}}, {y})[0] : y;
+        };
+        const ValueId h = gate(r.call("matmul", {x, m}));
+        const ValueId sum = r.call("sum", {h}, {{"axes", std::vector<int64_t>{0}}});
+        const ValueId y = gate(r.call("add", {h, r.call("all_reduce", {sum})}));
+        const ValueId loss = r.call("sum", {r.call("mul", {y, y})});
+        output("y", y);
+        output("loss", loss);
+        const auto grads = gradients(r, loss, std::nullopt, {m, w});
+        output("grad/w", *grads[1]);
+        output("grad/m", *grads[0]);
+      };
 }
 
-HostTensor value_of(const std::string& name, const Shape& shape) {
-  return random_tensor(shape, -1, 1, 100u * static_cast<unsigned char>(name.back()));
-}
-
-std::map<std::string, HostTensor> on_host(int64_t batch) {
-  HostRecorder r;
-  std::map<std::string, HostTensor> out;
-  record(
-      r, batch, true,
-      [&](const char* name, const Shape& shape) { return r.input(value_of(name, shape)); },
-      [&](const char* name, ValueId v) { out[name] = r.value(v); });
-  return out;
-}
+// Values of up to some hundred through a dozen roundings and sums of up to 13 terms.
+constexpr double kTolerance = 3e-5;
 
 struct OnDevice {
   OnDevice(bool declared, GateProvider::Serves serves)
-      : fixture(shared_device()), kernels(fixture.kernels(), std::move(serves)) {
-    Graph graph;
-    record(
-        graph, -1, declared,
-        [&](const char* name, const Shape& shape) {
-          const ValueId v = graph.external(name, {DType::kF32, shape});
-          names.push_back(name);
-          add(name, shape);
-          return v;
-        },
-        [&](const char* name, ValueId v) {
-          add(name, graph.desc(v).shape);
-          graph.output(name, v);
-        });
-    run_passes(graph);
-    compiled = std::make_unique<CompiledGraph>(
-        std::move(graph), kernels, fixture.queue(),
-        [this](const std::string& name, const TensorDesc&) { return memory.at(name).buffer(); });
-  }
-  void add(const std::string& name, const Shape& shape) {
-    memory.emplace(name, Tensor(fixture.queue(), {DType::kF32, shape.with_batch(kMaxBatch)}));
-  }
-  void fill(int64_t batch) {
-    for (const std::string& name : names) {
-      const Shape whole = memory.at(name).shape();
-      const HostTensor value = value_of(name, name == "x" ? Shape{batch, 4} : whole);
-      std::vector<float> floats(value.data.begin(), value.data.end());
-      floats.resize(static_cast<size_t>(whole.num_elements()));
-      memory.at(name).copy_from_host(floats.data());
-    }
-  }
-  void run(int64_t batch) {
-    fill(batch);
-    compiled->run(batch);
-  }
-  DeviceFixture& fixture;
+      : kernels(shared_device().kernels(), std::move(serves)),
+        graph(recorded(declared), kMaxBatch, true, kernels) {}
   GateProvider kernels;
-  std::vector<std::string> names;
-  std::map<std::string, Tensor> memory;
-  std::unique_ptr<CompiledGraph> compiled;
+  GraphOnDevice graph;
 };
 
 void expect_equal(OnDevice& device, int64_t batch) {
   SCOPED_TRACE(::testing::Message() << "batch " << batch);
-  for (const auto& [name, want] : on_host(batch)) {
-    const std::vector<float> got = device.memory.at(name).to_floats();
-    for (size_t i = 0; i < want.data.size(); ++i) {
-      // Values of up to some hundred through a dozen roundings and sums of up to 13 terms.
-      ASSERT_NEAR(static_cast<double>(got[i]), want.data[i], 3e-5 * (1 + std::fabs(want.data[i])))
-          << name << " element " << i;
-    }
-  }
+  for (const auto& [name, want] : graph_on_host(recorded(true), batch))
+    device.graph.expect(name, want, kTolerance);
 }
 
 TEST(FusedGraphTest, WhateverServesTheResultsAreTheHosts) {
@@ -198,7 +139,7 @@ TEST(FusedGraphTest, WhateverServesTheResultsAreTheHosts) {
     SCOPED_TRACE(name);
     OnDevice device(true, serves);
     for (const int64_t batch : {int64_t{7}, int64_t{1}, int64_t{0}, kMaxBatch, int64_t{8}}) {
-      device.run(batch);
+      device.graph.run(batch);
       expect_equal(device, batch);
     }
   }
@@ -208,17 +149,20 @@ TEST(FusedGraphTest, DeclinedCostsWhatUndeclaredCosts) {
   OnDevice undeclared(false, never), declined(true, never), served(true, always),
       by_shape(true, even_rows);
   for (OnDevice* device : {&undeclared, &declined, &served, &by_shape}) {
-    device->compiled->prepare(7);
-    device->compiled->prepare(8);
+    device->graph.compiled().prepare(7);
+    device->graph.compiled().prepare(8);
   }
-  const auto launches = [](const OnDevice& device, int64_t batch) {
-    return device.compiled->launches_per_run(batch);
+  const auto launches = [](OnDevice& device, int64_t batch) {
+    return device.graph.compiled().launches_per_run(batch);
   };
   EXPECT_EQ(launches(declined, 7), launches(undeclared, 7));
-  EXPECT_EQ(declined.compiled->workspace_bytes(), undeclared.compiled->workspace_bytes());
-  EXPECT_EQ(declined.compiled->temporaries_bytes(), undeclared.compiled->temporaries_bytes());
+  EXPECT_EQ(declined.graph.compiled().workspace_bytes(),
+            undeclared.graph.compiled().workspace_bytes());
+  EXPECT_EQ(declined.graph.compiled().temporaries_bytes(),
+            undeclared.graph.compiled().temporaries_bytes());
   EXPECT_LT(launches(served, 7), launches(undeclared, 7));
-  EXPECT_LT(served.compiled->temporaries_bytes(), undeclared.compiled->temporaries_bytes());
+  EXPECT_LT(served.graph.compiled().temporaries_bytes(),
+            undeclared.graph.compiled().temporaries_bytes());
   // Decided for each shape.
   EXPECT_EQ(launches(by_shape, 7), launches(undeclared, 7));
   EXPECT_EQ(launches(by_shape, 8), launches(served, 8));
@@ -233,32 +177,24 @@ TEST(FusedGraphTest, MarksKeepTheirOrderWhateverServes) {
        {GateProvider::Serves(always), GateProvider::Serves(never),
         GateProvider::Serves(forward_alone), GateProvider::Serves(backward_alone)}) {
     OnDevice device(true, serves);
+    const std::shared_ptr<Queue> queue = shared_device().queue();
     std::string order;
-    Graph graph = device.compiled->graph();
     CompiledGraph compiled(
-        std::move(graph), device.kernels, device.fixture.queue(),
-        [&](const std::string& name, const TensorDesc&) { return device.memory.at(name).buffer(); },
+        device.graph.compiled().graph(), device.kernels, queue, device.graph.memory(),
         [&](const cl::Buffer& in, const cl::Buffer& out, const TensorDesc& desc) {
           order += "s";
-          device.fixture.queue()->cl().enqueueCopyBuffer(in, out, 0, 0, desc.size_bytes());
+          queue->cl().enqueueCopyBuffer(in, out, 0, 0, desc.size_bytes());
         });
     compiled.set_marks(outputs);
-    device.fill(7);
-    const auto want = on_host(7);
+    device.graph.fill(7);
+    const auto want = graph_on_host(recorded(true), 7);
     compiled.run(7, true, [&](size_t mark) {
       order += std::to_string(mark);
-      device.fixture.queue()->finish();
-      for (const std::string& name : outputs[mark]) {
-        const HostTensor& tensor = want.at(name);
-        const std::vector<float> got = device.memory.at(name).to_floats();
-        for (size_t i = 0; i < tensor.data.size(); ++i) {
-          ASSERT_NEAR(static_cast<double>(got[i]), tensor.data[i],
-                      3e-5 * (1 + std::fabs(tensor.data[i])))
-              << name << " at mark " << mark;
-        }
-      }
+      queue->finish();
+      for (const std::string& name : outputs[mark])
+        device.graph.expect(name, want.at(name), kTolerance);
     });
-    device.fixture.queue()->finish();
+    queue->finish();
     orders.push_back(order);
   }
   for (const std::string& order : orders) EXPECT_EQ(order, orders[0]);
@@ -267,10 +203,10 @@ TEST(FusedGraphTest, MarksKeepTheirOrderWhateverServes) {
 
 TEST(FusedGraphTest, ATensorThatIsTooLargeIsNamedWhereItsOpStands) {
   OnDevice device(true, never);
-  const int64_t most = device.fixture.device().info().max_alloc_bytes;
+  const int64_t most = shared_device().device().info().max_alloc_bytes;
   const int64_t batch = most / (kColumns * 4) + 1;
   try {
-    device.compiled->prepare(batch);
+    device.graph.compiled().prepare(batch);
     FAIL() << "no error";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::kDevice);
