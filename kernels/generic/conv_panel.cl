@@ -6,10 +6,10 @@
 //            PANELS panels of KH * KW * SOURCE_CHANNELS * WIDTH. Work-item w of `workers` takes the
 //            blocks w, w + workers, ... of WIDTH * PANELS outputs; global (workers, groups, classes).
 // Divisible  nothing: columns beyond the end are zeros and not stored.
-// Tunables   VECTOR VECTORS TILE: panel.cl. PANELS: 1 to 16, that share a pass over the weights.
+// Tunables   VECTOR (vector.cl), VECTORS, TILE (panel.cl). PANELS: 1 to 16, that share a pass over the weights.
 //            UNROLL: 1, 2 or 4 channels. SHARES: work-items a compute unit, 1 to 16.
 // Order      as in conv_axis.cl, one accumulator an element.
-// Needs storage.cl, conv_axis.cl and panel.cl before it.
+// Needs storage.cl, conv_axis.cl, vector.cl and panel.cl before it.
 
 // Where the outputs of a panel lie: the source row and column that tap base reads, the element
 // (counted on across borders), less the plane's start, and the output's. together: the elements are
@@ -73,7 +73,7 @@ static inline void fill_panel(__global float* panel, __global const TYPE(X_DTYPE
         }
       } else if (whole) {
         // What lies beyond the border is something else's, and must not count.
-#define MASK(r, v) const NETCL_JOIN(int, VECTOR) mask##v = VLOAD(v, read);
+#define MASK(r, v) const INTV mask##v = VLOAD(v, read);
         EACH_SUM(MASK, 0)
 #undef MASK
         for (int c = 0; c < channels; ++c) {
@@ -101,7 +101,7 @@ static inline void store_scattered(__global TYPE(Y_DTYPE)* y, const conv_columns
   for (int j = 0; j < min(count, WIDTH); ++j) STORE(Y_DTYPE)(y, at->out[j], sums[j]);
 }
 
-PANEL_KERNEL void conv_generic_panel(__global const TYPE(X_DTYPE)* source,
+VECTOR_KERNEL void conv_generic_panel(__global const TYPE(X_DTYPE)* source,
                                      __global const float* packed,
                                      __global const TYPE(B_DTYPE)* bias,
                                      __global TYPE(Y_DTYPE)* y, __global float* panels,

@@ -4,10 +4,10 @@
 // Contract   as in conv_weight_grad.cl. Global size (panels of WIDTH weights, splits, groups); pitch:
 //            WIDTH a panel.
 // Divisible  nothing.
-// Tunables   VECTOR VECTORS TILE: panel.cl. CHUNK: 32, 64, 128 or 256. UNROLL: 1, 2 or 4 positions.
+// Tunables   VECTOR (vector.cl), VECTORS, TILE (panel.cl). CHUNK: 32, 64, 128 or 256. UNROLL: 1, 2 or 4 positions.
 //            SPLITS: 1 to 64, at most one an image.
 // Order      positions in order within a split, then the splits in order.
-// Needs storage.cl, panel.cl and conv_weight_grad.cl before it.
+// Needs storage.cl, vector.cl, panel.cl and conv_weight_grad.cl before it.
 
 // What a weight sees: its plane of x, and the tap's offset.
 typedef struct {
@@ -83,7 +83,7 @@ static inline void fill_four(float* rows, __global const TYPE(X_DTYPE)* image, c
   }
 }
 
-PANEL_KERNEL void conv2d_grad_weight_generic_panel(__global const TYPE(X_DTYPE)* x,
+VECTOR_KERNEL void conv2d_grad_weight_generic_panel(__global const TYPE(X_DTYPE)* x,
                                                    __global const TYPE(D_DTYPE)* dy,
                                                    __global float* partial, const int8 sizes,
                                                    const int8 window) {

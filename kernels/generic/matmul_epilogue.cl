@@ -1,7 +1,7 @@
 // What follows the sum of a matmul: y = activation(sum + bias).
 // Defines    HAS_BIAS; BIAS_DTYPE; ACTIVATION: ACTIVATION_none, _relu, _tanh or _sigmoid.
-//            FLOATV (panel.cl), if it is there, is the type of activate_vector.
-// Needs      storage.cl before it, and panel.cl or tile.cl.
+//            FLOATV (vector.cl), if it is there, is the type of activate_vector.
+// Needs      storage.cl before it, and vector.cl for FLOATV.
 // NaN        passes through every activation.
 #define ACTIVATION_none 0
 #define ACTIVATION_relu 1

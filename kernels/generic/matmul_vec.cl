@@ -9,12 +9,12 @@
 //            and each work-item first packs its panel, K * WIDTH floats of `packed`.
 // Defines    A_DTYPE B_DTYPE Y_DTYPE, those of matmul_epilogue.cl, TRANSPOSE_B, PACK.
 // Divisible  nothing: rows beyond M are read as row M - 1 and not stored, columns as the padding.
-// Tunables   VECTOR VECTORS TILE: panel.cl. ROWS: rows a work-item, a multiple of TILE: many take
+// Tunables   VECTOR (vector.cl), VECTORS, TILE (panel.cl). ROWS: rows a work-item, a multiple of TILE: many take
 //            the panel from a near cache more often, few give many processors work. UNROLL: 1, 2
 //            or 4 steps of k. PACK: 0, 1, 2; 2 saves a launch and finds the panel in the cache, but
 //            packs once more for every further block of rows.
 // Order      k = 0, 1, ... in one accumulator an element.
-// Needs storage.cl, panel.cl and matmul_epilogue.cl before it.
+// Needs storage.cl, vector.cl, panel.cl and matmul_epilogue.cl before it.
 
 // Copies rows first .. end of columns n0 .. n0 + WIDTH of b to the panel.
 static inline void pack_panel(__global const TYPE(B_DTYPE)* b, __global float* packed,
@@ -87,7 +87,7 @@ static inline void store_part(__global TYPE(Y_DTYPE)* y, __global const TYPE(BIA
 #endif
 
 // Work-item (block of rows, panel, product).
-PANEL_KERNEL void matmul_generic_vec(__global const TYPE(A_DTYPE)* a,
+VECTOR_KERNEL void matmul_generic_vec(__global const TYPE(A_DTYPE)* a,
                                      __global const B_OF_KERNEL* b,
                                      __global const TYPE(BIAS_DTYPE)* bias,
                                      __global TYPE(Y_DTYPE)* y, __global float* packed,
