@@ -155,6 +155,8 @@ void conv_facts(const ConvSizes& s, bool has_bias, Attrs& facts) {
                                                               {"KW", s.width.kernel},
                                                               {"SH", s.height.stride},
                                                               {"SW", s.width.stride},
+                                                              {"DH", s.height.dilation},
+                                                              {"DW", s.width.dilation},
                                                               {"has_bias", has_bias ? 1 : 0}};
   for (const auto& [key, value] : items) facts.set(key, value);
   facts.set("sizes8", std::vector<int64_t>{s.n, s.c, s.h, s.w, s.o, s.oh, s.ow, s.groups});

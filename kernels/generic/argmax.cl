@@ -5,6 +5,7 @@
 // Defines    X_DTYPE; VALUE, in which elements are compared (float; long for i64, int for other
 //            integers), with VALUE_IS_FLOAT; GROUP (group kernel). Needs storage.cl before it.
 // Divisible  nothing.
+// Tunables   group: GROUP, 32 to 512. column: LOCAL, the local size, 32 to 256.
 // Order      the result does not depend on it: ties are decided by the index.
 
 #if VALUE_IS_FLOAT

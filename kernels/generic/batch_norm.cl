@@ -8,16 +8,12 @@
 //            INFER: p is the mean, q the variance of a channel.
 //            running: mean' = shift + momentum S1 / n; variance towards var n / (n - 1); a count
 //            below 1 leaves both, below 2 the variance.
-// Defines    X_DTYPE Y_DTYPE D_DTYPE; INFER (0/1). Needs storage.cl before it.
+// Defines    X_DTYPE Y_DTYPE D_DTYPE; INFER (0/1). Needs storage.cl and vector.cl before it.
 // Divisible  nothing. flat: one work-item an element. row: one work-item (n, c), vectors along S.
+// Tunables   row: VECTOR (vector.cl). flat: LOCAL, the local size, 64 to 512.
 // Order      none: one element each.
 
-#define LOAD8(T, p, i) (float8)(LOAD4(T)(p, i), LOAD4(T)(p, (i) + 4))
 
-static inline void store8(__global TYPE(Y_DTYPE)* y, const int i, const float8 v) {
-  STORE4(Y_DTYPE)(y, i, v.lo);
-  STORE4(Y_DTYPE)(y, i + 4, v.hi);
-}
 
 static inline float2 channel_stats(__global const float* p, __global const float* q, const int c,
                                    const int C, const float eps) {
@@ -52,8 +48,10 @@ __kernel void batch_norm_generic_row(__global const TYPE(X_DTYPE)* x, __global c
   const float w = weight[c], b = bias[c];
   x += (size_t)row * S;
   y += (size_t)row * S;
-  const int whole = S & ~7;
-  for (int s = 0; s < whole; s += 8) store8(y, s, (LOAD8(X_DTYPE, x, s) - st.x) * st.y * w + b);
+  const int whole = S & ~(VECTOR - 1);
+  for (int s = 0; s < whole; s += VECTOR) {
+    STOREV(Y_DTYPE, y, s, (LOADV(X_DTYPE, x, s) - st.x) * st.y * w + b);
+  }
   for (int s = whole; s < S; ++s) STORE(Y_DTYPE)(y, s, (LOAD(X_DTYPE)(x, s) - st.x) * st.y * w + b);
 }
 
@@ -88,10 +86,10 @@ __kernel void batch_norm_grad_generic_row(__global const TYPE(D_DTYPE)* dy,
   x += (size_t)row * S;
   dy += (size_t)row * S;
   dx += (size_t)row * S;
-  const int whole = S & ~7;
-  for (int s = 0; s < whole; s += 8) {
-    const float8 v = (LOAD8(X_DTYPE, x, s) - st.x) * st.y;
-    store8(dx, s, factor * (LOAD8(D_DTYPE, dy, s) - a - v * b));
+  const int whole = S & ~(VECTOR - 1);
+  for (int s = 0; s < whole; s += VECTOR) {
+    const FLOATV v = (LOADV(X_DTYPE, x, s) - st.x) * st.y;
+    STOREV(Y_DTYPE, dx, s, factor * (LOADV(D_DTYPE, dy, s) - a - v * b));
   }
   for (int s = whole; s < S; ++s) {
     const float v = (LOAD(X_DTYPE)(x, s) - st.x) * st.y;

@@ -4,6 +4,7 @@
 // Contract   source: x or dy of X_DTYPE; w: W_DTYPE [O, C/groups, KH, KW]; bias: B_DTYPE or a
 //            stand-in; y: Y_DTYPE, `total` elements.
 // Divisible  nothing.
+// Tunables   GROUP: the local size, 32 to 256.
 // Order      as in conv_axis.cl, one accumulator.
 // Needs storage.cl and conv_axis.cl before it.
 

@@ -8,22 +8,14 @@
 //            dx = rstd (h - mean(h) - v mean(h v)); without mean(h) for RMS.
 // Defines    X_DTYPE Y_DTYPE D_DTYPE; RMS (0/1); PLAIN: 1 if S is 1, so that weights lie as the
 //            elements do; HAS_WEIGHT HAS_BIAS (0/1); GROUP (group kernels).
-//            Needs storage.cl and, for groups, group_reduce.cl.
+//            Needs storage.cl, vector.cl and, for groups, group_reduce.cl.
 // Divisible  nothing.
-// Order      item: eight interleaved sums in blocks of 128, a fixed tree, then the rest.
+// Tunables   item: VECTOR (vector.cl). group: GROUP, 64 to 512.
+// Order      item: VECTOR interleaved sums in blocks of 1024 elements, a fixed tree, then the rest.
 //            group: strided partial sums, then a tree. The mean first, then the squared distances.
 
-#define LOAD8(T, p, i) (float8)(LOAD4(T)(p, i), LOAD4(T)(p, (i) + 4))
 #define BLOCK 1024
 
-static inline float sum8(const float8 v) {
-  const float4 a = v.lo + v.hi;
-  return (a.x + a.z) + (a.y + a.w);
-}
-static inline void store8(__global TYPE(Y_DTYPE)* y, const int i, const float8 v) {
-  STORE4(Y_DTYPE)(y, i, v.lo);
-  STORE4(Y_DTYPE)(y, i + 4, v.hi);
-}
 static inline float weight_at(__global const float* w, const int c) {
 #if HAS_WEIGHT
   return w[c];
@@ -39,14 +31,14 @@ static inline float bias_at(__global const float* b, const int c) {
 #endif
 }
 #if PLAIN && HAS_WEIGHT
-#define WEIGHT8(w, c, i) vload8(0, (w) + (c) + (i))
+#define WEIGHTV(w, c, i) VLOAD(0, (w) + (c) + (i))
 #else
-#define WEIGHT8(w, c, i) (float8)(weight_at(w, c))
+#define WEIGHTV(w, c, i) (FLOATV)(weight_at(w, c))
 #endif
 #if PLAIN && HAS_BIAS
-#define BIAS8(b, c, i) vload8(0, (b) + (c) + (i))
+#define BIASV(b, c, i) VLOAD(0, (b) + (c) + (i))
 #else
-#define BIAS8(b, c, i) (float8)(bias_at(b, c))
+#define BIASV(b, c, i) (FLOATV)(bias_at(b, c))
 #endif
 // A run of elements that share a weight, or the whole row of a plain one.
 #if PLAIN
@@ -63,31 +55,31 @@ static inline float bias_at(__global const float* b, const int c) {
 
 // Mean and reciprocal deviation of one row.
 static inline float2 row_stats(__global const TYPE(X_DTYPE)* x, const int L, const float eps) {
-  const int whole = L & ~7;
+  const int whole = L & ~(VECTOR - 1);
   float mean = 0;
 #if !RMS
-  float8 total = 0;
+  FLOATV total = 0;
   for (int begin = 0; begin < whole; begin += BLOCK) {
     const int end = min(begin + BLOCK, whole);
-    float8 block = 0;
-    for (int j = begin; j < end; j += 8) block += LOAD8(X_DTYPE, x, j);
+    FLOATV block = 0;
+    for (int j = begin; j < end; j += VECTOR) block += LOADV(X_DTYPE, x, j);
     total += block;
   }
-  mean = sum8(total);
+  mean = sum_of(total);
   for (int j = whole; j < L; ++j) mean += LOAD(X_DTYPE)(x, j);
   mean /= (float)L;
 #endif
-  float8 squares = 0;
+  FLOATV squares = 0;
   for (int begin = 0; begin < whole; begin += BLOCK) {
     const int end = min(begin + BLOCK, whole);
-    float8 block = 0;
-    for (int j = begin; j < end; j += 8) {
-      const float8 d = LOAD8(X_DTYPE, x, j) - mean;
+    FLOATV block = 0;
+    for (int j = begin; j < end; j += VECTOR) {
+      const FLOATV d = LOADV(X_DTYPE, x, j) - mean;
       block += d * d;
     }
     squares += block;
   }
-  float var = sum8(squares);
+  float var = sum_of(squares);
   for (int j = whole; j < L; ++j) {
     const float d = LOAD(X_DTYPE)(x, j) - mean;
     var += d * d;
@@ -112,10 +104,10 @@ __kernel void norm_generic_item(__global const TYPE(X_DTYPE)* x, __global const 
   const float2 st = row_stats(x, L, eps);
   for (int run = 0; run < RUNS(L, S); ++run) {
     const int at = run * RUN(L, S);
-    const int whole = RUN(L, S) & ~7;
-    for (int i = 0; i < whole; i += 8) {
-      const float8 v = (LOAD8(X_DTYPE, x, at + i) - st.x) * st.y;
-      store8(y, at + i, v * WEIGHT8(weight, first + run, i) + BIAS8(bias, first + run, i));
+    const int whole = RUN(L, S) & ~(VECTOR - 1);
+    for (int i = 0; i < whole; i += VECTOR) {
+      const FLOATV v = (LOADV(X_DTYPE, x, at + i) - st.x) * st.y;
+      STOREV(Y_DTYPE, y, at + i, v * WEIGHTV(weight, first + run, i) + BIASV(bias, first + run, i));
     }
     for (int i = whole; i < RUN(L, S); ++i) {
       const int c = CHANNEL(first, run, i);
@@ -135,18 +127,18 @@ __kernel void norm_generic_grad_item(__global const TYPE(D_DTYPE)* dy,
   x += (size_t)row * L;
   dy += (size_t)row * L;
   dx += (size_t)row * L;
-  float8 sums = 0, dots = 0;
+  FLOATV sums = 0, dots = 0;
   float sum = 0, dot_sum = 0;
   for (int run = 0; run < RUNS(L, S); ++run) {
     const int at = run * RUN(L, S);
-    const int whole = RUN(L, S) & ~7;
+    const int whole = RUN(L, S) & ~(VECTOR - 1);
     for (int begin = 0; begin < whole; begin += BLOCK) {
       const int end = min(begin + BLOCK, whole);
-      float8 block = 0, dot_block = 0;
-      for (int i = begin; i < end; i += 8) {
-        const float8 h = LOAD8(D_DTYPE, dy, at + i) * WEIGHT8(weight, first + run, i);
+      FLOATV block = 0, dot_block = 0;
+      for (int i = begin; i < end; i += VECTOR) {
+        const FLOATV h = LOADV(D_DTYPE, dy, at + i) * WEIGHTV(weight, first + run, i);
         block += h;
-        dot_block += h * ((LOAD8(X_DTYPE, x, at + i) - st.x) * st.y);
+        dot_block += h * ((LOADV(X_DTYPE, x, at + i) - st.x) * st.y);
       }
       sums += block;
       dots += dot_block;
@@ -157,15 +149,15 @@ __kernel void norm_generic_grad_item(__global const TYPE(D_DTYPE)* dy,
       dot_sum += h * ((LOAD(X_DTYPE)(x, at + i) - st.x) * st.y);
     }
   }
-  const float a = RMS ? 0.0f : (sum8(sums) + sum) / (float)L;
-  const float b = (sum8(dots) + dot_sum) / (float)L;
+  const float a = RMS ? 0.0f : (sum_of(sums) + sum) / (float)L;
+  const float b = (sum_of(dots) + dot_sum) / (float)L;
   for (int run = 0; run < RUNS(L, S); ++run) {
     const int at = run * RUN(L, S);
-    const int whole = RUN(L, S) & ~7;
-    for (int i = 0; i < whole; i += 8) {
-      const float8 h = LOAD8(D_DTYPE, dy, at + i) * WEIGHT8(weight, first + run, i);
-      const float8 v = (LOAD8(X_DTYPE, x, at + i) - st.x) * st.y;
-      store8(dx, at + i, st.y * (h - a - v * b));
+    const int whole = RUN(L, S) & ~(VECTOR - 1);
+    for (int i = 0; i < whole; i += VECTOR) {
+      const FLOATV h = LOADV(D_DTYPE, dy, at + i) * WEIGHTV(weight, first + run, i);
+      const FLOATV v = (LOADV(X_DTYPE, x, at + i) - st.x) * st.y;
+      STOREV(Y_DTYPE, dx, at + i, st.y * (h - a - v * b));
     }
     for (int i = whole; i < RUN(L, S); ++i) {
       const float h = LOAD(D_DTYPE)(dy, at + i) * weight_at(weight, CHANNEL(first, run, i));

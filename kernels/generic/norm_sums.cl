@@ -9,17 +9,14 @@
 //            the sums of dy v [C], first the sums of dy [C].
 //            Stage 1 writes partial sums f32[chunks,C,2], a chunk being `per` samples; fold adds
 //            the chunks up. N may be 0: zeros.
-// Defines    X_DTYPE D_DTYPE KIND; GROUP (group kernel). Needs storage.cl before it.
+// Defines    X_DTYPE D_DTYPE KIND; GROUP (group kernel). Needs storage.cl and vector.cl before it.
 // Divisible  nothing.
-// Order      column, columns: sample by sample. lanes: eight interleaved sums a sample, a fixed
+// Tunables   lanes: VECTOR (vector.cl). group: GROUP, 64 to 512. column: LOCAL, the local size, 32 to
+//            256. CHUNKS, 8 to 128: chunks at most; more give more processors work.
+// Order      column, columns: sample by sample. lanes: VECTOR interleaved sums a sample, a fixed
 //            tree; then the samples. group: strided partial sums, then a tree. Chunks in order.
 
 #define LOAD8(T, p, i) (float8)(LOAD4(T)(p, i), LOAD4(T)(p, (i) + 4))
-
-static inline float sum8(const float8 v) {
-  const float4 a = v.lo + v.hi;
-  return (a.x + a.z) + (a.y + a.w);
-}
 
 // What is taken off x and what the distance is multiplied with. p: shift or stats; q: sums.
 static inline float2 centre_of(__global const float* p, __global const float* q, const int n,
@@ -139,19 +136,19 @@ __kernel void norm_sums_generic_lanes(__global const TYPE(X_DTYPE)* x,
                                       const int C, const int S, const int G, const int per) {
   const int c = (int)get_global_id(0);
   const int chunk = (int)get_global_id(1);
-  const int whole = S & ~7;
+  const int whole = S & ~(VECTOR - 1);
   float a = 0, b = 0;
   for (int n = chunk * per; n < min(N, (chunk + 1) * per); ++n) {
     const float2 centre = centre_of(p, q, n, c, C, G);
     const size_t at = ((size_t)n * C + c) * S;
-    float8 a8 = 0, b8 = 0;
-    for (int s = 0; s < whole; s += 8) {
-      const float8 d = (LOAD8(X_DTYPE, x, at + s) - centre.x) * centre.y;
-      const float8 g = READ_DY(LOAD8(D_DTYPE, dy, at + s));
-      a8 += FIRST(g, d);
-      b8 += SECOND(g, d);
+    FLOATV av = 0, bv = 0;
+    for (int s = 0; s < whole; s += VECTOR) {
+      const FLOATV d = (LOADV(X_DTYPE, x, at + s) - centre.x) * centre.y;
+      const FLOATV g = READ_DY(LOADV(D_DTYPE, dy, at + s));
+      av += FIRST(g, d);
+      bv += SECOND(g, d);
     }
-    float a_sample = sum8(a8), b_sample = sum8(b8);
+    float a_sample = sum_of(av), b_sample = sum_of(bv);
     for (int s = whole; s < S; ++s) {
       const float d = (LOAD(X_DTYPE)(x, at + s) - centre.x) * centre.y;
       const float g = READ_DY(LOAD(D_DTYPE)(dy, at + s));

@@ -4,11 +4,13 @@
 //            neutral value.
 // Defines    X_DTYPE Y_DTYPE; ACC, the accumulator (float; long for i64, int for other integers),
 //            with ACC_IS_FLOAT and ACC_IS_LONG; OP: OP_sum OP_mean OP_max_reduce OP_min_reduce;
-//            GROUP (group kernel). Needs storage.cl before it.
+//            GROUP (group kernel); LANES ROWS (lanes). Needs storage.cl before it.
 // Divisible  nothing.
+// Tunables   lanes: LANES, 8 or 16; ROWS: rows a work-item (lanes_row), 1 to 64. group: GROUP, 32 to
+//            512. column: LOCAL, the local size, 32 to 256.
 // Order      column and lanes: blocks of 128 elements, summed in order, then the blocks in order
 //            (the error grows with the square root of what plain summing would give).
-//            lanes: eight interleaved partial sums, then a fixed tree. group: work-item t takes
+//            lanes: LANES interleaved partial sums of a row, then a fixed tree. group: work-item t takes
 //            elements t, t + GROUP, ...; then a tree. No atomics: the same bits every run.
 // NaN        spreads through max and min too.
 
@@ -68,80 +70,89 @@ __kernel void reduce_generic_column(__global const TYPE(X_DTYPE)* x, __global TY
   STORE(Y_DTYPE)(y, i, FINISH(total, reduce));
 }
 
-// Eight partial results: a CPU keeps them in one vector. Of a row (inner == 1) they are
-// interleaved and folded; of a column they are eight neighbouring columns.
+#ifdef LANES
+// LANES partial results: a CPU keeps them in vectors. Of a row (inner == 1) they are interleaved and
+// folded; of a column they are neighbouring columns.
 #define EACH8(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7)
+#if LANES == 16
+#define EACH_LANE(M) EACH8(M) M(8) M(9) M(10) M(11) M(12) M(13) M(14) M(15)
+#else
+#define EACH_LANE(M) EACH8(M)
+#endif
+#define FIRST_TOTAL(k) ACC t##k = FIRST;
+#define FIRST_OF_BLOCK(k) ACC b##k = FIRST;
+#define ADD_BLOCK(k) t##k = combine(t##k, b##k);
 
-__kernel void reduce_generic_lanes_row(__global const TYPE(X_DTYPE)* x, __global TYPE(Y_DTYPE)* y,
-                                       const int reduce) {
-  const int o = (int)get_global_id(0);
-  x += (size_t)o * reduce;
-#define DECLARE(k) ACC t##k = FIRST;
-  EACH8(DECLARE)
-#undef DECLARE
+static inline ACC row_of_lanes(__global const TYPE(X_DTYPE)* x, const int reduce) {
+  EACH_LANE(FIRST_TOTAL)
   int r = 0;
-  while (r + 8 <= reduce) {
-    const int end = min(r + 8 * BLOCK, reduce - 7);
-#define DECLARE(k) ACC b##k = FIRST;
-    EACH8(DECLARE)
-#undef DECLARE
-    for (; r < end; r += 8) {
+  while (r + LANES <= reduce) {
+    const int end = min(r + LANES * BLOCK, reduce - (LANES - 1));
+    EACH_LANE(FIRST_OF_BLOCK)
+    for (; r < end; r += LANES) {
 #define ONE(k) b##k = combine(b##k, READ(x, r + k));
-      EACH8(ONE)
+      EACH_LANE(ONE)
 #undef ONE
     }
-#define FOLD(k) t##k = combine(t##k, b##k);
-    EACH8(FOLD)
-#undef FOLD
+    EACH_LANE(ADD_BLOCK)
   }
+#if LANES == 16
+#define HALF(k, other) t##k = combine(t##k, t##other);
+  HALF(0, 8) HALF(1, 9) HALF(2, 10) HALF(3, 11) HALF(4, 12) HALF(5, 13) HALF(6, 14) HALF(7, 15)
+#undef HALF
+#endif
   const ACC even = combine(combine(t0, t4), combine(t2, t6));
   const ACC odd = combine(combine(t1, t5), combine(t3, t7));
   ACC total = combine(even, odd);
   for (; r < reduce; ++r) total = combine(total, READ(x, r));
-  STORE(Y_DTYPE)(y, o, FINISH(total, reduce));
+  return total;
 }
 
-// Work-item (block of 8 columns, outer). Columns beyond the last are read as the last one.
+__kernel void reduce_generic_lanes_row(__global const TYPE(X_DTYPE)* x, __global TYPE(Y_DTYPE)* y,
+                                       const int outer, const int reduce) {
+  const int first = ROWS * (int)get_global_id(0);
+  for (int o = first; o < min(first + ROWS, outer); ++o) {
+    const ACC total = row_of_lanes(x + (size_t)o * reduce, reduce);
+    STORE(Y_DTYPE)(y, o, FINISH(total, reduce));
+  }
+}
+
+// Work-item (block of LANES columns, outer). Columns beyond the last are read as the last one.
 __kernel void reduce_generic_lanes_column(__global const TYPE(X_DTYPE)* x,
                                           __global TYPE(Y_DTYPE)* y, const int reduce,
                                           const int inner) {
-  const int column = 8 * (int)get_global_id(0);
+  const int column = LANES * (int)get_global_id(0);
   const int o = (int)get_global_id(1);
   const int left = inner - column;
   x += (size_t)o * reduce * inner + column;
   y += (size_t)o * inner + column;
-#define DECLARE(k) ACC t##k = FIRST;
-  EACH8(DECLARE)
-#undef DECLARE
+  EACH_LANE(FIRST_TOTAL)
   for (int begin = 0; begin < reduce; begin += BLOCK) {
     const int end = min(begin + BLOCK, reduce);
-#define DECLARE(k) ACC b##k = FIRST;
-    EACH8(DECLARE)
-#undef DECLARE
-    if (left >= 8) {
+    EACH_LANE(FIRST_OF_BLOCK)
+    if (left >= LANES) {
       for (int r = begin; r < end; ++r) {
         __global const TYPE(X_DTYPE)* row = x + (size_t)r * inner;
 #define ONE(k) b##k = combine(b##k, READ(row, k));
-        EACH8(ONE)
+        EACH_LANE(ONE)
 #undef ONE
       }
     } else {
       for (int r = begin; r < end; ++r) {
         __global const TYPE(X_DTYPE)* row = x + (size_t)r * inner;
 #define ONE(k) b##k = combine(b##k, READ(row, min(k, left - 1)));
-        EACH8(ONE)
+        EACH_LANE(ONE)
 #undef ONE
       }
     }
-#define FOLD(k) t##k = combine(t##k, b##k);
-    EACH8(FOLD)
-#undef FOLD
+    EACH_LANE(ADD_BLOCK)
   }
 #define PUT(k) \
   if (k < left) STORE(Y_DTYPE)(y, k, FINISH(t##k, reduce));
-  EACH8(PUT)
+  EACH_LANE(PUT)
 #undef PUT
 }
+#endif
 
 #ifdef GROUP
 // One work-group a row (inner == 1).

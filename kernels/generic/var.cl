@@ -7,6 +7,7 @@
 // Defines    X_DTYPE Y_DTYPE; GROUP (group kernel). Needs storage.cl and,
 //            for the group, group_reduce.cl before it.
 // Divisible  nothing.
+// Tunables   group: GROUP, 32 to 512. column: LOCAL, the local size, 32 to 256.
 // Order      column: blocks of 128 in order. group: strided partial sums, then a tree.
 
 #define BLOCK 128

@@ -1,4 +1,4 @@
-// main of the tests that run on a device: --device=SELECTOR, --plugins=DIR, --smallest.
+// main of the tests that run on a device: --device=SELECTOR, --plugins=DIR, --smallest, --every.
 #include <gtest/gtest.h>
 
 #include "tests/ops/device_fixture.h"

@@ -3,13 +3,14 @@
 # the API, and (where the simulator can) values that nothing has written. Any finding fails. A kernel
 # set whose barriers were taken out shows first that the checks see anything at all.
 #
-# Arguments: the program of device_cases_test, the directory of the plugins, and further device
-# tests, which run whole: replayed graphs use memory in other ways than single ops. Without Oclgrind there
-# is nothing to run: the test says so and passes.
+# Arguments: the program of device_cases_test, the directory of the plugins, the program of
+# settings_test, and further device tests, which run whole: replayed graphs use memory in other ways
+# than single ops. Without Oclgrind there is nothing to run: the test says so and passes.
 set -u
 cases=$1
 plugins=$2
-others=("${@:3}")
+settings=$3
+others=("${@:4}")
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/oclgrind.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 unset XML_OUTPUT_FILE  # several runs of one program
@@ -61,6 +62,9 @@ frozen='*softmax:*matmul:*conv*:*_cell:*_cell_grad:*sdpa_grad_mask:*layer_norm:*
 frozen+=':*norm_stats:*/norm_grad_input:*batch_norm*sums'
 must_be_clean "uninitialised values" "$plugins" "*Forward*-$frozen" \
   OCLGRIND_UNINITIALIZED=1 --smallest
+cases=$settings
+must_be_clean "settings: bounds, races" "$plugins" \
+  '*/matmul:*/conv2d:*/conv2d_grad_*:*/sum:*/var:*/layer_norm:*/batch_norm*' OCLGRIND_DATA_RACES=1
 for cases in "${others[@]}"; do
   must_be_clean "$(basename "$cases")" "$plugins" '*' OCLGRIND_DATA_RACES=1
 done
