@@ -17,6 +17,7 @@ PLUGINS = ["attention", "conv", "generic", "host", "models", "norm", "p2p", "rec
            "structure"]
 EXPECTED = [
     "bin/netcl-app",
+    "include/netcl/netcl_base.hpp",
     "include/netcl/netcl_initialisers.hpp",
     "include/netcl/netcl_kernels.hpp",
     "include/netcl/netcl_names.hpp",
@@ -36,6 +37,7 @@ EXPECTED = [
     "share/netcl/examples/data/friedman1.csv.gz",
     "share/netcl/examples/digits_mlp.json",
     "share/netcl/examples/plugins/README.md",
+    "share/netcl/examples/plugins/clblast/clblast.cc",
     "share/netcl/examples/plugins/fused_layer/Makefile",
     "share/netcl/examples/plugins/fused_layer/fused_layer.cc",
     "share/netcl/examples/text_gpt_mini.json",

@@ -26,7 +26,7 @@ class OutsideLayerTest : public testing::Test {
     root() = fs::path(testing::TempDir()) / ("netcl_outside_" + std::to_string(::getpid()));
     fs::create_directories(root() / "sdk");
     fs::create_directories(root() / "plugins" / "example");
-    for (const char* header : {"netcl_plugin.h", "netcl_plugin.hpp"}) {
+    for (const char* header : {"netcl_base.hpp", "netcl_plugin.h", "netcl_plugin.hpp"}) {
       fs::copy_file(fs::path("core/abi") / header, root() / "sdk" / header);
     }
     fs::copy_file("tests/plugins/outside/plugin.json", root() / "plugins/example/plugin.json");

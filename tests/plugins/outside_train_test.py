@@ -23,7 +23,7 @@ class OutsideTrain(unittest.TestCase):
         plugin, sdk = os.path.join(cls.plugins, "example"), os.path.join(cls.cli.folder, "sdk")
         os.makedirs(plugin)
         os.makedirs(sdk)
-        for header in ("netcl_plugin.h", "netcl_plugin.hpp"):
+        for header in ("netcl_base.hpp", "netcl_plugin.h", "netcl_plugin.hpp"):
             shutil.copy(netcl_cli.runfile("core/abi/" + header), sdk)
         shutil.copy(netcl_cli.runfile("tests/plugins/outside/plugin.json"), plugin)
         subprocess.run(

@@ -81,7 +81,7 @@ class Clblast : public KernelSet<> {
     const bool bias = fact("has_bias") != 0;
     if (!bias && activation == "none") return;
     const uint64_t elements = product.batch * product.m * product.n;
-    recipe.launch("clblast_epilogue")
+    recipe.launch("matmul_clblast_epilogue")
         .source("epilogue.cl")
         .define("HAS_BIAS", bias ? "1" : "0")
         .define("ACTIVATION", "ACTIVATION_" + activation)

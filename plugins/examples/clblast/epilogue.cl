@@ -6,7 +6,7 @@
 #define ACTIVATION_tanh 2
 #define ACTIVATION_sigmoid 3
 
-__kernel void clblast_epilogue(__global const float* bias, __global float* y, const int n,
+__kernel void matmul_clblast_epilogue(__global const float* bias, __global float* y, const int n,
                                const long elements) {
   const long i = (long)get_global_id(0);
   if (i >= elements) return;
