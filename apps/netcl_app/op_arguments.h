@@ -14,11 +14,13 @@
 namespace netcl::app {
 
 struct OpOptions : CommonOptions {
-  std::string op, device = "all";
+  std::string op, device = "all", dtype = "f32";
   std::vector<std::string> shapes, attrs;
 };
 
-// Adds --op, --shape, --attr, --device, --kernels and the common ones.
+// Adds --op (which may be left out), --shape, --attr, --dtype and --device.
+void add_question_options(CLI::App& command, OpOptions& options);
+// The same with --op required, --kernels, --no-tuned and the common ones.
 void add_op_options(CLI::App& command, OpOptions& options);
 
 struct OpArguments {
@@ -28,7 +30,7 @@ struct OpArguments {
 };
 
 // One shape an input; a matmul may be given as M,K,N, and one shape stands for all inputs. Inputs
-// are f32, but those that the op wants as integers i32.
+// have the type of --dtype where the op takes it, but those that the op wants as integers are i32.
 // Errors: kUsage, naming the option.
 OpArguments op_arguments(const OpOptions& options);
 
