@@ -114,8 +114,6 @@ namespace plugin __attribute__((visibility("hidden"))) {
   };
 
   // ---- attributes
-  // ---------------------------------------------------------------------------------
-
   inline netcl_attr attr_int(std::string_view key, int64_t value) {
     netcl_attr a{};
     a.key = to_abi(key);
@@ -192,8 +190,6 @@ namespace plugin __attribute__((visibility("hidden"))) {
   };
 
   // ---- base class of every plugin
-  // -----------------------------------------------------------------
-
   class Plugin {
    public:
     explicit Plugin(const netcl_host* host) : host_(host) {}
@@ -243,8 +239,6 @@ namespace plugin __attribute__((visibility("hidden"))) {
   }
 
   // ---- reduction transports
-  // -----------------------------------------------------------------------
-
   // One rank's end of a group. The members have the contracts of netcl_transport_api; they throw
   // Failure. The destructor closes the group.
   class TransportGroup {
@@ -310,8 +304,6 @@ namespace plugin __attribute__((visibility("hidden"))) {
   };
 
   // ---- layers
-  // ---------------------------------------------------------------------------------------
-
   // "[B,8,4]", for messages: -k is shown as k times the batch.
   inline std::string shape_text(const std::vector<int64_t>& shape) {
     std::string out = "[";
@@ -386,14 +378,31 @@ namespace plugin __attribute__((visibility("hidden"))) {
     }
     std::vector<Value> ops(std::string_view name, const std::vector<Value>& in,
                            const std::vector<netcl_attr>& attrs, uint32_t n_out) const {
-      std::vector<netcl_value> ids, results(n_out);
-      for (const Value v : in) ids.push_back(v.id);
+      const std::vector<netcl_value> ids = ids_of(in);
+      std::vector<netcl_value> results(n_out);
       check(host_.table()->op(host_.call(), graph_, to_abi(name), ids.data(),
                               static_cast<uint32_t>(ids.size()), attrs.data(),
                               static_cast<uint32_t>(attrs.size()), results.data(), n_out));
-      std::vector<Value> out;
-      for (const netcl_value id : results) out.push_back({id});
-      return out;
+      return values_of(results);
+    }
+    // Names the ops between `in` and `out`, so that they may have kernels of their own: see
+    // netcl_host.fused. Go on with what it returns. On a host older than 0.4 the ops just stay.
+    std::vector<Value> fused(std::string_view name, const std::vector<Value>& in,
+                             const std::vector<netcl_attr>& attrs,
+                             const std::vector<Value>& out) const {
+      if (!NETCL_HAS(host_.table(), fused)) return out;
+      const std::vector<netcl_value> ids = ids_of(in), made = ids_of(out);
+      std::vector<netcl_value> own(out.size());
+      check(host_.table()->fused(host_.call(), graph_, to_abi(name), ids.data(),
+                                 static_cast<uint32_t>(ids.size()), attrs.data(),
+                                 static_cast<uint32_t>(attrs.size()), made.data(),
+                                 static_cast<uint32_t>(made.size()), own.data()));
+      return values_of(own);
+    }
+    // The same for an op with one output.
+    Value fused(std::string_view name, const std::vector<Value>& in,
+                const std::vector<netcl_attr>& attrs, Value out) const {
+      return fused(name, in, attrs, std::vector<Value>{out}).front();
     }
     // Declares a trained parameter (f32). `init` is NETCL_INIT_*, with its arguments a and b.
     Value parameter(std::string_view name, const std::vector<int64_t>& shape, uint32_t init,
@@ -437,6 +446,16 @@ namespace plugin __attribute__((visibility("hidden"))) {
     }
 
    private:
+    static std::vector<netcl_value> ids_of(const std::vector<Value>& values) {
+      std::vector<netcl_value> out;
+      for (const Value v : values) out.push_back(v.id);
+      return out;
+    }
+    static std::vector<Value> values_of(const std::vector<netcl_value>& ids) {
+      std::vector<Value> out;
+      for (const netcl_value id : ids) out.push_back({id});
+      return out;
+    }
     Value slot(std::string_view name, const std::vector<int64_t>& shape, uint32_t role,
                uint32_t init, uint32_t merge, double a, double b) const {
       if (shape.size() > NETCL_MAX_RANK)

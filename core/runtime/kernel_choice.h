@@ -4,7 +4,8 @@
 // in this order: specificity of the matching rule, priority, id; `generic` comes last by having the
 // empty rule. The first that plans wins, unless a tuned record of one of them knows better
 // (tuned_kernels.h); every refusal keeps its reason. A pin (op -> plugin and variant) leaves one
-// candidate. An answer is frozen for the life of the object. Threads: any.
+// candidate, and for a fused op kTrace leaves none, so that its recorded ops run. An answer is
+// frozen for the life of the object. Threads: any.
 #ifndef NETCL_CORE_RUNTIME_KERNEL_CHOICE_H_
 #define NETCL_CORE_RUNTIME_KERNEL_CHOICE_H_
 
@@ -21,6 +22,10 @@
 namespace netcl {
 
 struct KernelPin {
+  // In place of a plugin: the ops that a layer recorded for a fused op, and for its gradient unless
+  // that has a pin of its own.
+  static constexpr const char* kTrace = "trace";
+
   std::string plugin, variant;  // variant empty: the plugin's own choice
 };
 
@@ -37,12 +42,19 @@ class KernelChoice : public KernelProvider {
       : plugins_(plugins), pins_(std::move(pins)), tuned_(plugins, std::move(tuned)) {}
 
   std::shared_ptr<const Recipe> recipe(Device& device, const KernelQuestion& question) override;
+  std::shared_ptr<const Recipe> fused_recipe(Device& device,
+                                             const KernelQuestion& question) override;
 
   // All candidates for a question with their verdicts, best first.
   std::vector<KernelCandidate> why(Device& device, const KernelQuestion& question);
   // The kernel sets that offer the op on such a device, in the order in which they are asked.
   std::vector<std::string> sets(const DeviceInfo& device, const KernelQuestion& question) const;
-  // "matmul: generic/vec" for every question answered so far, sorted, each once.
+  // What the least specific of them answers unasked: it serves everything, everywhere, so that its
+  // results count as right. nullptr and a reason if nobody serves.
+  std::shared_ptr<const Recipe> least_specific(Device& device, const KernelQuestion& question,
+                                               std::string* reason) const;
+  // "matmul: generic/vec" for every question answered so far, sorted, each once; "example.gate:
+  // trace" for a fused op whose recorded ops run.
   std::vector<std::string> chosen() const;
   // Every question answered so far, by its text, and how often it was asked.
   struct Asked {
@@ -58,7 +70,12 @@ class KernelChoice : public KernelProvider {
   };
   std::vector<Ranked> candidates(const DeviceInfo& device, const KernelQuestion& question,
                                  std::vector<KernelCandidate>* refused) const;
+  const KernelPin* pin_of(const std::string& op) const;
+  // The first candidate's recipe, or nullptr; `refused` gets everybody who does not serve.
+  std::shared_ptr<const Recipe> choose(Device& device, const KernelQuestion& question,
+                                       std::vector<KernelCandidate>* refused);
 
+  void count(const std::string& key, const KernelQuestion& question);
   // What a tuned record says; `untuned` was planned without.
   TunedKernels::Answer tuned(Device& device, const KernelQuestion& question,
                              const std::vector<Ranked>& able, const Recipe& untuned);

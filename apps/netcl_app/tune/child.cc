@@ -54,8 +54,8 @@ class Trial {
                 {"kernel_sets", asked_},
                 {"check", ""}};
     if (candidates < 2) return out;  // nothing to choose: it need not be checked
-    check_.emplace(queue_, question(), [this](const KernelQuestion& asked, std::string*) {
-      return KernelChoice(plugins_, {}).recipe(device_, asked);
+    check_.emplace(queue_, question(), [this](const KernelQuestion& asked, std::string* reason) {
+      return KernelChoice(plugins_, {}).least_specific(device_, asked, reason);
     });
     timed_.emplace(queue_, check_->target());
     out["check"] = check_->text();

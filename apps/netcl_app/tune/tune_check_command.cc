@@ -178,8 +178,8 @@ class RecordChecks {
       throw Bad{"the plugin does not take its settings: " + reason};
     if (!record.device.same_model(tuned_device(device_->info())))
       return "its plugin takes the settings; its device is not here";
-    const auto usual = [&](const KernelQuestion& asked, std::string*) {
-      return KernelChoice(plugins, {}).recipe(*device_, asked);
+    const auto usual = [&](const KernelQuestion& asked, std::string* reason) {
+      return KernelChoice(plugins, {}).least_specific(*device_, asked, reason);
     };
     const std::string wrong =
         VariantCheck(Queue::create(*device_), question.get(), usual).wrong(planner_on(*device_));

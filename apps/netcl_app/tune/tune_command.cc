@@ -113,7 +113,7 @@ class Tuning {
     NETCL_CHECK(options_.op.empty() != options_.from_run.empty(), ErrorCode::kUsage,
                 "tune: expected --op with --shape, or --from-run with a run directory");
     if (!options_.from_run.empty()) return questions_of_run(options_.from_run);
-    const OpArguments op = op_arguments(options_);
+    const OpArguments op = table_op_arguments(options_);
     return {{tuned_question(op.op.name, op.in, op.attrs), 1}};
   }
 
@@ -201,6 +201,7 @@ class Tuning {
                 {"candidates", r.candidates},
                 {"tried", r.tried},
                 {"failed", r.failed},
+                {"complete", r.complete || r.from_record},
                 {"seconds", r.seconds},
                 {"from_record", r.from_record},
                 {"record", r.record.empty() ? Json() : Json(r.record)}};
@@ -218,7 +219,8 @@ class Tuning {
       out << " (by a record)";
     } else {
       out << " (" << r.tried << " of " << r.candidates << " candidates tried, " << r.failed
-          << " failed, " << std::setprecision(1) << r.seconds << " s)";
+          << " failed, " << (r.complete ? "" : "budget spent, ") << std::setprecision(1)
+          << r.seconds << " s)";
     }
     return out.str();
   }

@@ -110,13 +110,13 @@ std::optional<Tuner::Timed> Tuner::time(const Candidate& candidate,
   return Timed{candidate, median(us), other.empty() ? 0 : median(other), spread(us)};
 }
 
-void Tuner::search(Search* search, double deadline, std::optional<Timed>* best,
+bool Tuner::search(Search* search, double deadline, std::optional<Timed>* best,
                    TuneResult* result) {
   const double usual_us = result->usual.us;
   double gain = 1;  // over the default, by the times taken side by side
   while (!options_.stop() && now_seconds() < deadline) {
     const auto candidate = search->next();
-    if (!candidate) return;
+    if (!candidate) return true;
     const bool is_default =
         candidate->plugin == result->usual.plugin && candidate->variant == result->usual.variant;
     if (is_default) {
@@ -134,6 +134,7 @@ void Tuner::search(Search* search, double deadline, std::optional<Timed>* best,
     options_.say(str_cat("  ", candidate->plugin, "/", candidate->variant, ": ",
                          microseconds(usual_us / gain), ", ", times(gain), " the default"));
   }
+  return false;
 }
 
 void Tuner::finish(const Timed& best, const Json& described, TuneResult* result) {
@@ -211,10 +212,11 @@ TuneResult Tuner::tune(const TunedQuestion& question, double budget_seconds) {
     out.usual.us = out.best.us = best->us;
     options_.say(str_cat("  ", out.usual.plugin, "/", out.usual.variant, ": ",
                          microseconds(best->us), ", the default"));
-    search(&all, deadline, &best, &out);
+    out.complete = search(&all, deadline, &best, &out);
     const bool better =
         best->candidate.plugin != out.usual.plugin || best->candidate.variant != out.usual.variant;
-    if (better || !options_.stop()) finish(*best, described.json, &out);
+    // That the default is the best is known only when all was tried.
+    if (better || out.complete) finish(*best, described.json, &out);
   } else if (!options_.stop()) {
     out.skipped = "its default kernels, " + out.usual.plugin + "/" + out.usual.variant +
                   ", fail their check here";

@@ -41,6 +41,7 @@ struct TuneResult {
   TunedTime usual, best;
   size_t candidates = 0, tried = 0, failed = 0;  // failed: wrong, or took the process down
   double seconds = 0;
+  bool complete = false;  // all that was to be tried was
   bool from_record = false;
   std::string record;   // the file, "" if there is none
   std::string skipped;  // why nothing was searched, or ""
@@ -67,7 +68,8 @@ class Tuner {
   std::optional<Timed> time(const Candidate& candidate, const std::optional<Timed>& best,
                             TuneResult* result);
   void skip(const Candidate& candidate, const std::string& why, TuneResult* result);
-  void search(Search* search, double deadline, std::optional<Timed>* best, TuneResult* result);
+  // True if all was tried before the deadline.
+  bool search(Search* search, double deadline, std::optional<Timed>* best, TuneResult* result);
   // The best beside the default once more, and the record of it.
   void finish(const Timed& best, const Json& described, TuneResult* result);
 
