@@ -66,6 +66,14 @@ TunedKernels::Answer TunedKernels::choose(Device& device, const KernelQuestion& 
                      tuned_software(device.info()))) {
     const TunedRecord& record = match.stored->record;
     std::string why;
+    if (match.level >= TunedLevel::kOtherShape && record.plugin == record.default_plugin &&
+        record.variant == record.default_variant) {
+      // Which variant a set prefers depends on the shape: only that it knows best is taken over.
+      out.refused.push_back({record.plugin, record.variant,
+                             "tuned record " + match.stored->place + ": for the shape " +
+                                 record.question.shapes() + " the default is the best"});
+      return out;
+    }
     try {
       out.recipe = use(match, device, question, able, untuned, usual, &why);
     } catch (const std::exception& e) {

@@ -173,9 +173,9 @@ class RecordChecks {
     FoundDevice stand_in = *found_;
     stand_in.info = info;
     Device recorded(stand_in, device_->context(), "", log_);
-    std::string reason;
-    if (planner_on(recorded)(question.get(), &reason) == nullptr)
-      throw Bad{"the plugin does not take its settings: " + reason};
+    std::string why;
+    if (planner_on(recorded)(question.get(), &why) == nullptr)
+      throw Bad{"the plugin does not take its settings: " + why};
     if (!record.device.same_model(tuned_device(device_->info())))
       return "its plugin takes the settings; its device is not here";
     const auto usual = [&](const KernelQuestion& asked, std::string* reason) {
