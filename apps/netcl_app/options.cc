@@ -61,6 +61,10 @@ std::map<std::string, KernelPin> CommonOptions::pins() const {
   return out;
 }
 
+std::vector<TunedFile> CommonOptions::tuned_files(const PluginHost& plugins) const {
+  return no_tuned ? std::vector<TunedFile>() : find_tuned_files(plugins);
+}
+
 void check_pins(const std::map<std::string, KernelPin>& pins, const PluginHost& plugins) {
   std::vector<std::string> ids;
   for (const Manifest* manifest : plugins.manifests("kernels")) ids.push_back(manifest->id);
@@ -97,6 +101,8 @@ void add_kernels(CLI::App& command, CommonOptions& options) {
       .add_option("--kernels", options.kernels,
                   "Pin kernels: OP=PLUGIN[:VARIANT], such as matmul=generic:vec")
       ->delimiter(',');
+  command.add_flag("--no-tuned", options.no_tuned,
+                   "Choose kernels without tuned records: each set's defaults");
 }
 
 Logger stderr_logger(bool quiet) {
