@@ -16,6 +16,8 @@ declare -A sources=(
 )
 sources[variants]="${sources[expr]} plugins/pack/variants.cc plugins/pack/planner.cc plugins/pack/settings.cc"
 sources[settings]="${sources[variants]}"
+# Everything below the reader of records, but what opens OpenCL.
+sources[record]="core/runtime/tuned_record.cc core/ops/*.cc core/base/*.cc core/cl/device_info.cc core/tensor/shape.cc"
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=($(printf '%s\n' "${!sources[@]}" | sort))
 work=$(mktemp -d)
