@@ -4,8 +4,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <set>
 
 #include "core/base/error.h"
+#include "core/base/sha256.h"
 #include "tests/runtime/plugin_folder.h"
 
 namespace netcl {
@@ -259,6 +263,51 @@ TEST_F(PluginHostTest, AnUnreadableDirectoryIsARow) {
   expect_row(row_of(plugins, root_ / "closed"), "rejected", "NPL-01", {"cannot be read"});
   EXPECT_EQ(row_of(plugins, root_ / "good").state, "serving");
   ::chmod((root_ / "closed").c_str(), 0700);
+}
+
+// The libraries of this test's folder that the process has mapped.
+std::set<std::string> mapped_below(const fs::path& folder) {
+  std::ifstream maps("/proc/self/maps");
+  std::set<std::string> out;
+  for (std::string line; std::getline(maps, line);) {
+    const size_t at = line.find(folder.string());
+    if (at != std::string::npos) out.insert(line.substr(at));
+  }
+  return out;
+}
+
+TEST_F(PluginHostTest, FiftyOfWhichFiveServeCostLittleAndOpenFive) {
+  for (int i = 0; i < 45; ++i) {
+    ordered_json json = with_id("set" + std::to_string(i));
+    json["kinds"] = {"kernels"};
+    json["provides"] = ordered_json::parse(
+        R"([{"op": "matmul", "match": [{"vendor": "amd", "arch": ["gfx9*", "gfx1?"]}]},
+            {"op": "conv2d", "match": [{"vendor": "arm"}]}])");
+    json["sha256"] = {{"libprobe.so", sha256_hex(good_library())}};
+    add("set" + std::to_string(i), json);
+  }
+  for (int i = 0; i < 5; ++i) {
+    std::string code = test::kGoodOpen;
+    const std::string id = "lay" + std::to_string(i) + "x";  // as long as "probe"
+    code.replace(code.find("probe"), 5, id);
+    ordered_json json = with_id(id);
+    json["provides"][0]["layer"] = "example." + id;
+    add_code(id, json, code);
+  }
+  host();  // the first time reads the files from the disk
+  const auto start = std::chrono::steady_clock::now();
+  PluginHost plugins = host();
+  plugins.load_all();
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  const auto count = [&](const std::string& state) {
+    return std::count_if(plugins.rows().begin(), plugins.rows().end(),
+                         [&](const PluginRow& row) { return row.state == state; });
+  };
+  EXPECT_EQ(count("idle"), 45);
+  EXPECT_EQ(count("serving"), 5);
+  EXPECT_EQ(mapped_below(root_).size(), 5u);
+  EXPECT_LT(took.count(), 100) << "ms";
+  RecordProperty("milliseconds", std::to_string(took.count()));
 }
 
 TEST_F(PluginHostTest, WarnsAboutUnknownKeys) {
