@@ -13,6 +13,7 @@
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/probe.h"
 #include "apps/netcl_app/transport_probe.h"
+#include "apps/netcl_app/verify/child.h"
 #include "apps/netcl_app/worker.h"
 #include "core/base/error.h"
 #include "core/base/json_doc.h"
@@ -62,6 +63,7 @@ int main(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   if (first == "worker") return netcl::app::worker_main();
   if (first == "probe-child") return netcl::app::probe_child(3);
+  if (first == "verify-child" && argc == 3) return netcl::app::verify::child_main(argv[2]);
 
   CLI::App app("netcl: trains neural networks on every OpenCL device of a workstation at once",
                "netcl-app");

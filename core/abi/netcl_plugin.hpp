@@ -13,6 +13,8 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -114,7 +116,6 @@ namespace plugin __attribute__((visibility("hidden"))) {
   };
 
   // ---- attributes
-  // ---------------------------------------------------------------------------------
 
   inline netcl_attr attr_int(std::string_view key, int64_t value) {
     netcl_attr a{};
@@ -192,7 +193,6 @@ namespace plugin __attribute__((visibility("hidden"))) {
   };
 
   // ---- base class of every plugin
-  // -----------------------------------------------------------------
 
   class Plugin {
    public:
@@ -212,14 +212,25 @@ namespace plugin __attribute__((visibility("hidden"))) {
 
   inline Plugin& self(netcl_plugin * p) { return *reinterpret_cast<Plugin*>(p); }
 
+  // The instances that are open. Never destroyed: close() may come late.
+  struct OpenInstances {
+    std::mutex mutex;
+    std::set<Plugin*> all;
+    static OpenInstances& get() {
+      static OpenInstances* const instances = new OpenInstances;
+      return *instances;
+    }
+  };
+
   template <typename P>
   netcl_rc open_plugin(const netcl_host* host, netcl_call* call, netcl_plugin_api* out) {
     if (host == nullptr || out == nullptr || !NETCL_HAS(host, fail)) return NETCL_E_ABI;
     return guard(host, call, [&] {
-      if (host->abi_major != NETCL_ABI_MAJOR ||
-          (NETCL_ABI_MAJOR == 0 && host->abi_minor != NETCL_ABI_MINOR)) {
+      // A newer minor number of the host's only appends.
+      if (host->abi_major != NETCL_ABI_MAJOR || host->abi_minor < NETCL_ABI_MINOR)
         throw Failure(NETCL_E_ABI, "the plugin was built for another version of the boundary");
-      }
+      if (out->size < NETCL_END_(out, close))
+        throw Failure(NETCL_E_ABI, "the host has no room for the plugin's table");
       P* plugin = nullptr;
       if constexpr (std::is_constructible_v<P, const netcl_host*, netcl_call*>) {
         plugin = new P(host, call);  // for a plugin that needs host services to know itself
@@ -230,6 +241,8 @@ namespace plugin __attribute__((visibility("hidden"))) {
       out->abi_minor = NETCL_ABI_MINOR;
       out->id = to_abi(plugin->id());
       out->version = to_abi(plugin->version());
+      const std::lock_guard<std::mutex> lock(OpenInstances::get().mutex);
+      OpenInstances::get().all.insert(plugin);
       out->self = reinterpret_cast<netcl_plugin*>(static_cast<Plugin*>(plugin));
       out->query = [](netcl_plugin* p, netcl_str name) -> const void* {
         try {
@@ -238,12 +251,14 @@ namespace plugin __attribute__((visibility("hidden"))) {
           return nullptr;
         }
       };
-      out->close = [](netcl_plugin* p) { delete &self(p); };
+      out->close = [](netcl_plugin* p) {  // again: nothing
+        const std::lock_guard<std::mutex> one(OpenInstances::get().mutex);
+        if (OpenInstances::get().all.erase(&self(p)) > 0) delete &self(p);
+      };
     });
   }
 
   // ---- reduction transports
-  // -----------------------------------------------------------------------
 
   // One rank's end of a group. The members have the contracts of netcl_transport_api; they throw
   // Failure. The destructor closes the group.
@@ -310,7 +325,6 @@ namespace plugin __attribute__((visibility("hidden"))) {
   };
 
   // ---- layers
-  // ---------------------------------------------------------------------------------------
 
   // "[B,8,4]", for messages: -k is shown as k times the batch.
   inline std::string shape_text(const std::vector<int64_t>& shape) {

@@ -25,7 +25,12 @@ namespace netcl {
 struct PluginOptions {
   std::vector<std::filesystem::path> paths;  // --plugin-path, first
   std::vector<std::string> disable, only;    // globs on ids
+  // The services lent to plugins; null: host_table(). Checks lend others. Outlives the plugins.
+  const netcl_host* host = nullptr;
 };
+
+// Loads the plugin's library and finds its entry; it stays loaded. Errors: kPlugin, NPL-10, NPL-12.
+netcl_plugin_open_fn load_entry(const Manifest& manifest);
 
 // Where plugins are looked for, in order: `options.paths`, then NETCL_PLUGIN_PATH or else the
 // user's data directory and <prefix>/plugins beside the executable. In safe mode only the last.
@@ -40,8 +45,8 @@ struct PluginRow {
 // A plugin that has been opened. Lives until the process ends: libraries are never unloaded.
 class LoadedPlugin {
  public:
-  LoadedPlugin(Manifest manifest,
-               Logger log);  // Errors: kPlugin whose message begins with the code.
+  // Errors: kPlugin whose message begins with the code.
+  LoadedPlugin(Manifest manifest, Logger log, const netcl_host& host = host_table());
 
   const Manifest& manifest() const { return manifest_; }
   const std::string& id() const { return manifest_.id; }
@@ -62,6 +67,10 @@ class LoadedPlugin {
   netcl_rc raw_call(const std::function<netcl_rc(netcl_call*)>& body, std::string* text) const;
   // As call(), where DECLINE is an error, too.
   void must(const std::string& what, const std::function<netcl_rc(netcl_call*)>& body) const;
+
+  // Closes the instance, after which nothing of it may be called but close() again. Only checks do:
+  // plugins live until the process ends. Errors: kPlugin if it has no function for it.
+  void close();
 
  private:
   // Size of a table in boundary 0.1.
