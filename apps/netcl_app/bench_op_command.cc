@@ -12,6 +12,7 @@
 #include "apps/netcl_app/op_arguments.h"
 #include "core/autograd/eager.h"
 #include "core/base/json_doc.h"
+#include "core/ops/case_inputs.h"
 
 namespace netcl::app {
 
@@ -40,6 +41,7 @@ const OpCase& example_of(const OpArguments& op) {
 }
 
 std::vector<HostTensor> random_inputs(const OpArguments& op) {
+  if (op.fused) return case_inputs(with_inputs(*op.fused, kSeed), kSeed);
   const OpCase& example = example_of(op);
   std::mt19937 bits(kSeed);
   std::uniform_real_distribution<double> floats(example.low, example.high);
@@ -138,9 +140,9 @@ Json gflops(const OpArguments& op, double seconds) {
 }
 
 Json measure(const BenchOpOptions& options) {
-  const OpArguments op = op_arguments(options);
-  const std::vector<HostTensor> in = random_inputs(op);
   OpDevice place(options);
+  const OpArguments op = op_arguments(options, place);
+  const std::vector<HostTensor> in = random_inputs(op);
   const std::shared_ptr<Queue> queue = Queue::create(place.device());
   Eager eager(place.kernels(), queue);
   std::vector<Tensor> inputs;

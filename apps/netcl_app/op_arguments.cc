@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/cl/icd.h"
 #include "core/distributed/selectors.h"
+#include "core/runtime/layer_set.h"
 
 namespace netcl::app {
 
@@ -52,14 +53,20 @@ std::vector<TensorDesc> inputs_of(const OpRow& op, const OpOptions& options) {
   return out;
 }
 
+// KEY=VALUE; a value that is no JSON is text.
+std::pair<std::string, Json> assignment(const std::string& text) {
+  const size_t equal = text.find('=');
+  NETCL_CHECK(equal != std::string::npos && equal > 0, ErrorCode::kUsage, "--attr ", text,
+              ": expected KEY=VALUE");
+  Json value = Json::parse(text.substr(equal + 1), nullptr, false);
+  if (value.is_discarded()) value = text.substr(equal + 1);
+  return {text.substr(0, equal), std::move(value)};
+}
+
 Attrs attrs_of(const std::vector<std::string>& assignments) {
   Attrs out;
   for (const std::string& text : assignments) {
-    const size_t equal = text.find('=');
-    NETCL_CHECK(equal != std::string::npos && equal > 0, ErrorCode::kUsage, "--attr ", text,
-                ": expected KEY=VALUE");
-    const Json value = Json::parse(text.substr(equal + 1), nullptr, false);
-    const std::string key = text.substr(0, equal);
+    const auto [key, value] = assignment(text);
     if (value.is_number_integer()) {
       out.set(key, value.get<int64_t>());
     } else if (value.is_number()) {
@@ -67,16 +74,47 @@ Attrs attrs_of(const std::vector<std::string>& assignments) {
     } else if (value.is_array()) {
       out.set(key, value.get<std::vector<int64_t>>());
     } else {
-      out.set(key, text.substr(equal + 1));
+      out.set(key, text.substr(key.size() + 1));
     }
   }
   return out;
+}
+
+// What --attr says, as keys of a layer.
+Json layer_of(const OpOptions& options) {
+  Json out = {{"type", options.layer}};
+  for (const std::string& text : options.attrs) {
+    const auto [key, value] = assignment(text);
+    out[key] = value;
+  }
+  return out;
+}
+
+OpArguments fused_arguments(const OpOptions& options, OpDevice& place) {
+  NETCL_CHECK(!options.shapes.empty(), ErrorCode::kUsage,
+              "--shape is missing: give the shape of each input of the layer, with the batch");
+  std::vector<TensorDesc> in;
+  for (const std::string& text : options.shapes) in.push_back({DType::kF32, parse_shape(text)});
+  LayerSet layers(place.plugins());
+  std::vector<std::string> names;
+  for (FusedCase& c : fused_cases(layers, layer_of(options), in)) {
+    names.push_back(c.row.name);
+    if (c.row.name != options.op) continue;
+    const auto fused = std::make_shared<const FusedCase>(std::move(c));
+    return {fused->row, fused->in, fused->out, fused->attrs, fused};
+  }
+  fail(ErrorCode::kUsage, "--op ", options.op, ": the layer ", options.layer,
+       names.empty() ? " has no op for which there may be kernels"
+                     : " has no such op; it has " + join(names, ", "));
 }
 
 }  // namespace
 
 void add_op_options(CLI::App& command, OpOptions& options) {
   command.add_option("--op", options.op, "Name of the op")->required();
+  command.add_option("--layer", options.layer,
+                     "The layer that makes the op out of others; --shape and --attr are then the "
+                     "shapes of its inputs and its keys");
   command
       .add_option("--shape", options.shapes,
                   "Shape of an input, such as 128,784 (repeatable); matmul also M,K,N")
@@ -90,12 +128,16 @@ void add_op_options(CLI::App& command, OpOptions& options) {
   add_common(command, options);
 }
 
-OpArguments op_arguments(const OpOptions& options) {
+OpArguments op_arguments(const OpOptions& options, OpDevice& place) {
+  if (!options.layer.empty()) return fused_arguments(options, place);
+  NETCL_CHECK(options.op.find('.') == std::string::npos, ErrorCode::kUsage, "--op ", options.op,
+              ": a layer makes this op out of others; name the layer with --layer TYPE, the shapes "
+              "of its inputs with --shape and its keys with --attr");
   const OpRow& op = find_op(options.op);
   std::vector<TensorDesc> in = inputs_of(op, options);
   Attrs attrs = complete_attrs(op, attrs_of(options.attrs));
   std::vector<TensorDesc> out = op.infer({op, in, attrs});
-  return {op, std::move(in), std::move(out), std::move(attrs)};
+  return {op, std::move(in), std::move(out), std::move(attrs), nullptr};
 }
 
 OpDevice::OpDevice(const OpOptions& options) {

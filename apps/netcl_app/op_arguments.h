@@ -9,28 +9,18 @@
 
 #include "apps/netcl_app/options.h"
 #include "core/cl/device.h"
+#include "core/nn/fused_cases.h"
 #include "core/ops/op.h"
 
 namespace netcl::app {
 
 struct OpOptions : CommonOptions {
-  std::string op, device = "all";
+  std::string op, layer, device = "all";
   std::vector<std::string> shapes, attrs;
 };
 
-// Adds --op, --shape, --attr, --device, --kernels and the common ones.
+// Adds --op, --layer, --shape, --attr, --device, --kernels and the common ones.
 void add_op_options(CLI::App& command, OpOptions& options);
-
-struct OpArguments {
-  const OpRow& op;
-  std::vector<TensorDesc> in, out;
-  Attrs attrs;  // complete
-};
-
-// One shape an input; a matmul may be given as M,K,N, and one shape stands for all inputs. Inputs
-// are f32, but those that the op wants as integers i32.
-// Errors: kUsage, naming the option.
-OpArguments op_arguments(const OpOptions& options);
 
 // The first device of --device, open in this process, with its kernel sets.
 class OpDevice {
@@ -40,6 +30,7 @@ class OpDevice {
 
   Device& device() { return *device_; }
   const DeviceInfo& info() const { return info_; }
+  PluginHost& plugins() { return *plugins_; }
   KernelChoice& kernels() { return *kernels_; }
 
  private:
@@ -48,6 +39,19 @@ class OpDevice {
   std::unique_ptr<PluginHost> plugins_;
   std::unique_ptr<KernelChoice> kernels_;
 };
+
+struct OpArguments {
+  const OpRow& op;
+  std::vector<TensorDesc> in, out;
+  Attrs attrs;                             // complete
+  std::shared_ptr<const FusedCase> fused;  // owns `op` if a layer made it; else null
+};
+
+// One shape an input; a matmul may be given as M,K,N, and one shape stands for all inputs. Inputs
+// are f32, but those that the op wants as integers i32. With --layer the op is a fused one of that
+// layer; shapes are those of the layer's inputs, attributes the layer's keys.
+// Errors: kUsage, naming the option; kPlugin.
+OpArguments op_arguments(const OpOptions& options, OpDevice& place);
 
 }  // namespace netcl::app
 

@@ -9,6 +9,26 @@
 
 namespace netcl::app {
 
+namespace {
+
+// Names of fused ops have a dot, those of the op table none.
+bool is_fused(const std::string& op) { return op.find('.') != std::string::npos; }
+
+// A fused op must be one for which a plugin has kernels: else the pin would be kept in vain.
+void check_fused_pin(const std::string& op, const std::string& wanted, const PluginHost& plugins) {
+  std::vector<std::string> known;
+  for (const Manifest* manifest : plugins.manifests("kernels")) {
+    for (const Provision& provision : manifest->provides) {
+      if (provision.op == op) return;
+      if (is_fused(provision.op)) known.push_back(provision.op);
+    }
+  }
+  fail(ErrorCode::kUsage, "--kernels ", op, "=", wanted, ": no plugin that serves has kernels for ",
+       op, suggest(op, known));
+}
+
+}  // namespace
+
 PluginOptions CommonOptions::plugin_options() const {
   PluginOptions out;
   for (const std::string& path : plugin_paths) {
@@ -29,8 +49,13 @@ std::map<std::string, KernelPin> CommonOptions::pins() const {
     NETCL_CHECK(equal != std::string::npos && equal > 0 && equal + 1 < text.size(),
                 ErrorCode::kUsage, "--kernels ", text,
                 ": expected OP=PLUGIN or OP=PLUGIN:VARIANT, such as matmul=generic:vec");
-    const std::string op = find_op(text.substr(0, equal)).name;
+    // Of a fused op only plugins know; check_pins() asks them.
+    const std::string given = text.substr(0, equal);
+    const std::string op = is_fused(given) ? given : find_op(given).name;
     const std::vector<std::string> parts = split(text.substr(equal + 1), ':');
+    NETCL_CHECK(is_fused(op) || parts[0] != KernelPin::kTrace, ErrorCode::kUsage, "--kernels ",
+                text, ": ", op, " is an op of its own, not one that a layer made of others; ",
+                KernelPin::kTrace, " is for ops such as \"vendor.op\"");
     out[op] = {parts[0], parts.size() > 1 ? parts[1] : ""};
   }
   return out;
@@ -41,6 +66,8 @@ void check_pins(const std::map<std::string, KernelPin>& pins, const PluginHost& 
   for (const Manifest* manifest : plugins.manifests("kernels")) ids.push_back(manifest->id);
   for (const auto& [op, pin] : pins) {
     const std::string& wanted = pin.plugin;
+    if (is_fused(op)) check_fused_pin(op, wanted, plugins);
+    if (is_fused(op) && wanted == KernelPin::kTrace) continue;
     if (std::find(ids.begin(), ids.end(), wanted) != ids.end()) continue;
     for (const PluginRow& row : plugins.rows()) {
       NETCL_CHECK(row.id != wanted || row.state == "serving", ErrorCode::kPlugin, "--kernels ", op,

@@ -1,5 +1,7 @@
 // netcl-app plugins verify DIR: the conformance kit. Every check that runs the plugin's code does
 // so in a child process, so that a plugin that crashes or hangs is a row of the result.
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -31,6 +33,17 @@ struct VerifyOptions {
   int timeout_s = 60;
   bool json = false, quiet = false, quick = false, list = false;
 };
+
+// One line that is written over, where somebody looks at it.
+std::function<void(const std::string&)> progress_line(const VerifyOptions& options) {
+  constexpr size_t kWidth = 78;
+  if (options.quiet || options.json || ::isatty(STDERR_FILENO) == 0) return nullptr;
+  return [](const std::string& doing) {
+    std::string line = doing.substr(0, kWidth);
+    line.resize(kWidth, ' ');
+    std::cerr << "\r" << line << "\r" << std::flush;
+  };
+}
 
 // The device that is tried: the one that was named, or one that matches.
 std::optional<DeviceInfo> device_for(const VerifyOptions& options, const Manifest& manifest,
@@ -114,7 +127,9 @@ int run_verify(const VerifyOptions& options) {
     setup.device = device_for(options, *manifest, report);
     setup.timeout_s = options.timeout_s;
     setup.quick = options.quick;
+    setup.progress = progress_line(options);
     run_checks(setup, *manifest, plan, report);
+    if (setup.progress) setup.progress("");
   }
   const std::vector<CheckRow> rows = report.rows(plan);
   const std::vector<std::string> not_run = report.not_run(plan);

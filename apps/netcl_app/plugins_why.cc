@@ -12,9 +12,9 @@ namespace netcl::app {
 namespace {
 
 int run_why(const OpOptions& options) {
-  const OpArguments question = op_arguments(options);
-  const OpRow& op = question.op;
   OpDevice place(options);
+  const OpArguments question = op_arguments(options, place);
+  const OpRow& op = question.op;
   const DeviceInfo& info = place.info();
   Json result = {{"op", op.name},
                  {"device", info.selector},
@@ -32,14 +32,16 @@ int run_why(const OpOptions& options) {
     std::cout << result.dump(2) << "\n";
   } else {
     std::cout << op.name << " on " << info.selector << " (" << info.name << ")\n";
+    if (result["chosen"].is_null())
+      std::cout << "    chosen  " << KernelPin::kTrace << "  the ops that the layer recorded\n";
     for (const Json& c : result["candidates"]) {
       std::cout << "    " << c["verdict"].get<std::string>() << "  "
                 << c["plugin"].get<std::string>() << "/" << c["variant"].get<std::string>() << "  "
                 << c["reason"].get<std::string>() << "\n";
     }
   }
-  NETCL_CHECK(!result["chosen"].is_null(), ErrorCode::kPlugin, "no kernel set computes ", op.name,
-              " on ", info.selector);
+  NETCL_CHECK(!result["chosen"].is_null() || question.fused, ErrorCode::kPlugin,
+              "no kernel set computes ", op.name, " on ", info.selector);
   return 0;
 }
 

@@ -187,6 +187,18 @@ typedef struct netcl_host {
   netcl_rc (*sublayer)(netcl_call*, netcl_graph*, netcl_str name, netcl_str type,
                        const netcl_attr* attrs, uint32_t n_attrs, const netcl_value* in,
                        uint32_t n_in, netcl_value* out, uint32_t n_out);
+  /* tracing: says that `out`, which this trace made from `in` alone, is what the op "vendor.op"
+   * computes, for which a kernel set (this plugin's own "netcl.kernels/1", too) may have kernels.
+   * `own` receives n_out values to go on with in place of `out`. For every device and every shape
+   * the kernel sets are asked; where none serves, the recorded ops run. Parameters that the ops
+   * read are inputs, too; random ops and all_reduce cannot lie in between. `attrs` are for the
+   * kernels.
+   * The gradient is the op "vendor.op.grad", with the same attributes; inputs: in..., out..., and
+   * the gradients of the float ones of out...; outputs: the gradients of the float ones of in... .
+   * Where no kernel set serves it, it comes from the recorded ops. Since 0.4. */
+  netcl_rc (*fused)(netcl_call*, netcl_graph*, netcl_str op, const netcl_value* in, uint32_t n_in,
+                    const netcl_attr* attrs, uint32_t n_attrs, const netcl_value* out,
+                    uint32_t n_out, netcl_value* own);
   /* ---- append here ---- */
 } netcl_host;
 
@@ -212,7 +224,8 @@ typedef netcl_rc (*netcl_plugin_open_fn)(const netcl_host*, netcl_call*, netcl_p
 enum { NETCL_NUM_STRICT_FP32 = 0u, NETCL_NUM_REPRODUCIBLE = 1u, NETCL_NUM_TF32 = 2u };
 
 /* The question put to a kernel set. Attributes hold the op's own and the shape facts that the host
- * derives for it (kernels/README.md lists them for every op). `family` is "elementwise" or "" . */
+ * derives for it (kernels/README.md lists them for every op), those of a fused op what the layer
+ * gave. `family` is "elementwise" or "" . */
 typedef struct netcl_opkey {
   size_t size;
   netcl_str op, family;
@@ -253,15 +266,30 @@ typedef struct netcl_launch {
   uint64_t global[3], local[3]; /* local[0] == 0: the driver chooses. A zero in global: no launch */
 } netcl_launch;
 
+/* Work that a vendor's library enqueues, for kernel sets that are made of one. Since 0.4. */
+typedef struct netcl_native {
+  size_t size;
+  void* state; /* the plugin's own, for this recipe alone */
+  /* [queue: one call at a time for one queue] Enqueues the op on `queue`, a cl_command_queue in
+   * order, and returns without waiting. Buffers are cl_mem, as many as the key has inputs and
+   * outputs and the recipe scratch buffers; inputs are not written. Unless `event` is NULL it
+   * receives the cl_event of the last command, which the host releases, or NULL if it is not known.
+   */
+  netcl_rc (*enqueue)(netcl_plugin*, netcl_call*, void* state, void* queue, void* const* in,
+                      void* const* out, void* const* scratch, void** event);
+  void (*drop)(netcl_plugin*, void* state); /* [any] once, when the recipe is used no longer */
+} netcl_native;
+
 /* How to compute one op key: plain data, valid during the sink call. The host copies and checks it
- * once (argument indices, sizes, device limits) and replays it; no plugin call happens per launch.
- */
+ * once (argument indices, sizes, device limits) and replays it; no plugin call happens per launch,
+ * unless there is native work. */
 typedef struct netcl_recipe {
   size_t size;
   netcl_str variant;
   const netcl_launch* launches;
   const uint64_t* scratch_bytes;
   uint32_t n_launches, n_scratch;
+  const netcl_native* native; /* NULL, or what comes before the launches; copied. Since 0.4. */
 } netcl_recipe;
 
 typedef struct netcl_variant {

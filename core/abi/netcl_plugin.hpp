@@ -116,7 +116,6 @@ namespace plugin __attribute__((visibility("hidden"))) {
   };
 
   // ---- attributes
-
   inline netcl_attr attr_int(std::string_view key, int64_t value) {
     netcl_attr a{};
     a.key = to_abi(key);
@@ -193,7 +192,6 @@ namespace plugin __attribute__((visibility("hidden"))) {
   };
 
   // ---- base class of every plugin
-
   class Plugin {
    public:
     explicit Plugin(const netcl_host* host) : host_(host) {}
@@ -258,74 +256,7 @@ namespace plugin __attribute__((visibility("hidden"))) {
     });
   }
 
-  // ---- reduction transports
-
-  // One rank's end of a group. The members have the contracts of netcl_transport_api; they throw
-  // Failure. The destructor closes the group.
-  class TransportGroup {
-   public:
-    virtual ~TransportGroup() = default;
-    virtual void bucket_new(const Host& host, uint64_t bytes, netcl_bucket* out) = 0;
-    virtual void bucket_free(netcl_bucket* bucket) noexcept = 0;
-    virtual uint64_t post(const Host& host, const netcl_coll& collective) = 0;
-    virtual void wait(const Host& host, uint64_t ticket) = 0;
-    virtual void abort(std::string_view reason) noexcept = 0;
-  };
-
-  // A plugin that offers a transport.
-  class Transport : public Plugin {
-   public:
-    // `caps`: NETCL_TC_*.
-    Transport(const netcl_host* host, uint32_t caps) : Plugin(host) {
-      api_.size = sizeof(api_);
-      api_.caps = caps;
-      api_.accept = [](netcl_plugin* p, netcl_call* call, const netcl_group_spec* spec) {
-        return guard(of(p).host(), call, [&] { of(p).accept(Host(of(p).host(), call), *spec); });
-      };
-      api_.open = [](netcl_plugin* p, netcl_call* call, const netcl_group_spec* spec,
-                     void** group) {
-        return guard(of(p).host(), call,
-                     [&] { *group = of(p).open(Host(of(p).host(), call), *spec).release(); });
-      };
-      api_.bucket_new = [](netcl_plugin* p, netcl_call* call, void* group, uint64_t bytes,
-                           netcl_bucket* out) {
-        return guard(of(p).host(), call,
-                     [&] { as_group(group).bucket_new(Host(of(p).host(), call), bytes, out); });
-      };
-      api_.bucket_free = [](netcl_plugin*, void* group, netcl_bucket* bucket) {
-        as_group(group).bucket_free(bucket);
-      };
-      api_.post = [](netcl_plugin* p, netcl_call* call, void* group, const netcl_coll* collective,
-                     uint64_t* ticket) {
-        return guard(of(p).host(), call, [&] {
-          *ticket = as_group(group).post(Host(of(p).host(), call), *collective);
-        });
-      };
-      api_.wait = [](netcl_plugin* p, netcl_call* call, void* group, uint64_t ticket) {
-        return guard(of(p).host(), call,
-                     [&] { as_group(group).wait(Host(of(p).host(), call), ticket); });
-      };
-      api_.abort = [](netcl_plugin*, void* group, netcl_str reason) {
-        as_group(group).abort(view(reason));
-      };
-      api_.close = [](netcl_plugin*, void* group) { delete &as_group(group); };
-    }
-    // Throws Decline with the first pair of ranks that cannot be served.
-    virtual void accept(const Host& host, const netcl_group_spec& spec) = 0;
-    virtual std::unique_ptr<TransportGroup> open(const Host& host,
-                                                 const netcl_group_spec& spec) = 0;
-    const void* query(std::string_view interface_name) override {
-      return interface_name == NETCL_TRANSPORT_INTERFACE ? &api_ : nullptr;
-    }
-
-   private:
-    static Transport& of(netcl_plugin* p) { return static_cast<Transport&>(self(p)); }
-    static TransportGroup& as_group(void* group) { return *static_cast<TransportGroup*>(group); }
-    netcl_transport_api api_{};
-  };
-
   // ---- layers
-
   // "[B,8,4]", for messages: -k is shown as k times the batch.
   inline std::string shape_text(const std::vector<int64_t>& shape) {
     std::string out = "[";
@@ -400,14 +331,31 @@ namespace plugin __attribute__((visibility("hidden"))) {
     }
     std::vector<Value> ops(std::string_view name, const std::vector<Value>& in,
                            const std::vector<netcl_attr>& attrs, uint32_t n_out) const {
-      std::vector<netcl_value> ids, results(n_out);
-      for (const Value v : in) ids.push_back(v.id);
+      const std::vector<netcl_value> ids = ids_of(in);
+      std::vector<netcl_value> results(n_out);
       check(host_.table()->op(host_.call(), graph_, to_abi(name), ids.data(),
                               static_cast<uint32_t>(ids.size()), attrs.data(),
                               static_cast<uint32_t>(attrs.size()), results.data(), n_out));
-      std::vector<Value> out;
-      for (const netcl_value id : results) out.push_back({id});
-      return out;
+      return values_of(results);
+    }
+    // Names the ops between `in` and `out`, so that they may have kernels of their own: see
+    // netcl_host.fused. Go on with what it returns. On a host older than 0.4 the ops just stay.
+    std::vector<Value> fused(std::string_view name, const std::vector<Value>& in,
+                             const std::vector<netcl_attr>& attrs,
+                             const std::vector<Value>& out) const {
+      if (!NETCL_HAS(host_.table(), fused)) return out;
+      const std::vector<netcl_value> ids = ids_of(in), made = ids_of(out);
+      std::vector<netcl_value> own(out.size());
+      check(host_.table()->fused(host_.call(), graph_, to_abi(name), ids.data(),
+                                 static_cast<uint32_t>(ids.size()), attrs.data(),
+                                 static_cast<uint32_t>(attrs.size()), made.data(),
+                                 static_cast<uint32_t>(made.size()), own.data()));
+      return values_of(own);
+    }
+    // The same for an op with one output.
+    Value fused(std::string_view name, const std::vector<Value>& in,
+                const std::vector<netcl_attr>& attrs, Value out) const {
+      return fused(name, in, attrs, std::vector<Value>{out}).front();
     }
     // Declares a trained parameter (f32). `init` is NETCL_INIT_*, with its arguments a and b.
     Value parameter(std::string_view name, const std::vector<int64_t>& shape, uint32_t init,
@@ -451,6 +399,16 @@ namespace plugin __attribute__((visibility("hidden"))) {
     }
 
    private:
+    static std::vector<netcl_value> ids_of(const std::vector<Value>& values) {
+      std::vector<netcl_value> out;
+      for (const Value v : values) out.push_back(v.id);
+      return out;
+    }
+    static std::vector<Value> values_of(const std::vector<netcl_value>& ids) {
+      std::vector<Value> out;
+      for (const netcl_value id : ids) out.push_back({id});
+      return out;
+    }
     Value slot(std::string_view name, const std::vector<int64_t>& shape, uint32_t role,
                uint32_t init, uint32_t merge, double a, double b) const {
       if (shape.size() > NETCL_MAX_RANK)

@@ -2,7 +2,9 @@
 
 #include <map>
 
+#include "core/autograd/fused_gradient.h"
 #include "core/base/error.h"
+#include "core/ops/fused.h"
 #include "core/ops/op.h"
 
 namespace netcl {
@@ -58,7 +60,7 @@ class Walk {
     for (size_t i = range.begin; i < range.end; ++i) {
       const Node node = recorder_.nodes()[i];  // a copy: recording moves the list
       if (node.op->collective) continue;
-      const std::vector<ValueId> out = recorder_.apply(node.op->name, now(node.in), node.attrs);
+      const std::vector<ValueId> out = recorder_.repeat(node, now(node.in));
       for (size_t k = 0; k < out.size(); ++k) again_[node.out[k]] = out[k];
     }
   }
@@ -78,11 +80,13 @@ class Walk {
       any = any || depends_[id];
     }
     if (!reached || !any) return;
-    NETCL_CHECK(node.op->gradient != nullptr, ErrorCode::kUsage, "gradients: op ", node.op->name,
-                " (node ", index,
+    const bool fused = node.fused != nullptr && node.fused->forward == nullptr;
+    NETCL_CHECK(fused || node.op->gradient != nullptr, ErrorCode::kUsage, "gradients: op ",
+                node.op->name, " (node ", index,
                 ") lies between a wanted value and the output and is not differentiable");
-    const Node seen{node.op, now(node.in), now(node.out), node.attrs};
-    const Grads dx = node.op->gradient({recorder_, seen, dy, needed});
+    const Node seen{node.op, now(node.in), now(node.out), node.attrs, node.fused};
+    const GradCall call{recorder_, seen, dy, needed};
+    const Grads dx = fused ? fused_gradient(call) : node.op->gradient(call);
     NETCL_CHECK(dx.size() == node.in.size(), ErrorCode::kInternal, "gradient rule of ",
                 node.op->name, " returned ", dx.size(), " entries for ", node.in.size(), " inputs");
     for (size_t i = 0; i < dx.size(); ++i) {
@@ -105,38 +109,60 @@ class Walk {
   std::map<ValueId, ValueId> again_;  // values of the range being walked, recorded again
 };
 
-}  // namespace
-
-std::vector<std::optional<ValueId>> gradients(Recorder& recorder, ValueId output,
-                                              std::optional<ValueId> seed,
-                                              const std::vector<ValueId>& wanted,
-                                              const std::vector<NodeRange>& recompute) {
+void check_output(const Recorder& recorder, ValueId output, std::optional<ValueId> seed) {
   NETCL_CHECK(output < recorder.num_values(), ErrorCode::kUsage, "gradients: output ", output,
               " is not of this recorder, which holds ", recorder.num_values());
   const TensorDesc desc = recorder.desc(output);
   NETCL_CHECK(is_float(desc.dtype), ErrorCode::kUsage, "gradients: the output must be a float, is ",
               desc.str());
-  const size_t num_nodes = recorder.nodes().size();
-  Walk walk(recorder, wanted);
-  if (seed) {
-    NETCL_CHECK(*seed < recorder.num_values() && recorder.desc(*seed) == desc, ErrorCode::kUsage,
-                "gradients: the seed must be ", desc.str(), " like the output");
-  }
-  std::vector<std::optional<ValueId>> out(wanted.size());
-  if (!walk.depends(output)) return out;
-  if (!seed)
-    seed = recorder.call(
-        "full", {},
-        {{"shape", desc.shape}, {"value", 1.0}, {"dtype", std::string(dtype_name(desc.dtype))}});
-  walk.add(output, *seed, "the seed");
+  if (!seed) return;
+  NETCL_CHECK(*seed < recorder.num_values() && recorder.desc(*seed) == desc, ErrorCode::kUsage,
+              "gradients: the seed must be ", desc.str(), " like the output");
+}
+
+std::vector<std::optional<ValueId>> walk_back(Walk& walk, size_t num_nodes,
+                                              const std::vector<ValueId>& wanted,
+                                              const std::vector<NodeRange>& recompute) {
   auto range = recompute.rbegin();
   for (size_t i = num_nodes; i-- > 0;) {
     while (range != recompute.rend() && i < range->begin) ++range;
     if (range != recompute.rend() && i + 1 == range->end) walk.replay(*range);
     walk.visit(i);
   }
-  for (size_t i = 0; i < wanted.size(); ++i) out[i] = walk.grad(wanted[i]);
+  std::vector<std::optional<ValueId>> out;
+  for (const ValueId v : wanted) out.push_back(walk.grad(v));
   return out;
+}
+
+}  // namespace
+
+std::vector<std::optional<ValueId>> gradients(Recorder& recorder, ValueId output,
+                                              std::optional<ValueId> seed,
+                                              const std::vector<ValueId>& wanted,
+                                              const std::vector<NodeRange>& recompute) {
+  check_output(recorder, output, seed);
+  const size_t num_nodes = recorder.nodes().size();
+  Walk walk(recorder, wanted);
+  if (!walk.depends(output)) return std::vector<std::optional<ValueId>>(wanted.size());
+  const TensorDesc desc = recorder.desc(output);
+  if (!seed)
+    seed = recorder.call(
+        "full", {},
+        {{"shape", desc.shape}, {"value", 1.0}, {"dtype", std::string(dtype_name(desc.dtype))}});
+  walk.add(output, *seed, "the seed");
+  return walk_back(walk, num_nodes, wanted, recompute);
+}
+
+std::vector<std::optional<ValueId>> gradients(Recorder& recorder,
+                                              const std::vector<Seeded>& outputs,
+                                              const std::vector<ValueId>& wanted) {
+  for (const Seeded& s : outputs) check_output(recorder, s.output, s.seed);
+  const size_t num_nodes = recorder.nodes().size();
+  Walk walk(recorder, wanted);
+  for (const Seeded& s : outputs) {
+    if (walk.depends(s.output)) walk.add(s.output, s.seed, "the seed");
+  }
+  return walk_back(walk, num_nodes, wanted, {});
 }
 
 }  // namespace netcl

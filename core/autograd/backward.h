@@ -32,6 +32,15 @@ std::vector<std::optional<ValueId>> gradients(Recorder& recorder, ValueId output
                                               const std::vector<ValueId>& wanted,
                                               const std::vector<NodeRange>& recompute = {});
 
+// An output and the gradient that it is given.
+struct Seeded {
+  ValueId output, seed;
+};
+// The same for several outputs at once: gradients of the sum of output * seed.
+std::vector<std::optional<ValueId>> gradients(Recorder& recorder,
+                                              const std::vector<Seeded>& outputs,
+                                              const std::vector<ValueId>& wanted);
+
 }  // namespace netcl
 
 #endif  // NETCL_CORE_AUTOGRAD_BACKWARD_H_

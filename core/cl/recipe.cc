@@ -1,6 +1,7 @@
 #include "core/cl/recipe.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace netcl {
 
@@ -97,10 +98,13 @@ bool RecipeLaunch::empty() const {
 
 Recipe copy_recipe(const netcl_recipe& recipe, const std::string& plugin, size_t n_in, size_t n_out,
                    const DeviceInfo& device) {
-  NETCL_CHECK(recipe.size >= sizeof(netcl_recipe), ErrorCode::kPlugin, "plugin ", plugin,
-              ": a recipe of ", recipe.size, " bytes; expected ", sizeof(netcl_recipe));
+  constexpr size_t kFirstSize = offsetof(netcl_recipe, native);  // in boundary 0.1
+  NETCL_CHECK(recipe.size >= kFirstSize, ErrorCode::kPlugin, "plugin ", plugin, ": a recipe of ",
+              recipe.size, " bytes; expected at least ", kFirstSize);
   Recipe out;
   out.plugin = plugin;
+  out.n_in = n_in;
+  out.n_out = n_out;
   out.variant = text(recipe.variant);
   out.scratch_bytes.assign(recipe.scratch_bytes, recipe.scratch_bytes + recipe.n_scratch);
   for (uint32_t i = 0; i < recipe.n_launches; ++i) {
@@ -162,6 +166,11 @@ Executable::Executable(Device& device, const Recipe& recipe)
 }
 
 void Executable::bind(const cl_mem* in, const cl_mem* out, const cl_mem* scratch) {
+  if (recipe_->native != nullptr) {
+    native_in_.assign(in, in + recipe_->n_in);
+    native_out_.assign(out, out + recipe_->n_out);
+    native_scratch_.assign(scratch, scratch + recipe_->scratch_bytes.size());
+  }
   for (Bound& bound : launches_) {
     for (const BufferArg& arg : bound.buffers) {
       const cl_mem* from = arg.kind == NETCL_ARG_INPUT    ? in
@@ -197,7 +206,22 @@ void Executable::launch(const cl::CommandQueue& queue, const Bound& bound, cl_ev
               cl_error_name(rc));
 }
 
+// `event`, unless null, becomes that of the last command.
+void Executable::enqueue_native(const cl::CommandQueue& queue, cl::Event* event) const {
+  cl_event last = nullptr;
+  recipe_->native->enqueue(queue(), native_in_.data(), native_out_.data(), native_scratch_.data(),
+                           event == nullptr ? nullptr : &last);
+  if (event == nullptr) return;
+  if (last != nullptr) {
+    *event = cl::Event(last);
+  } else {
+    with_cl_errors("a marker after native work of plugin " + recipe_->plugin,
+                   [&] { queue.enqueueMarkerWithWaitList(nullptr, event); });
+  }
+}
+
 void Executable::enqueue(const cl::CommandQueue& queue, cl::Event* last) const {
+  if (recipe_->native != nullptr) enqueue_native(queue, launches_.empty() ? last : nullptr);
   for (const Bound& bound : launches_) {
     const bool wanted = last != nullptr && &bound == &launches_.back();
     cl_event event = nullptr;
@@ -207,6 +231,11 @@ void Executable::enqueue(const cl::CommandQueue& queue, cl::Event* last) const {
 }
 
 void Executable::enqueue(const cl::CommandQueue& queue, Trace& trace) const {
+  if (recipe_->native != nullptr) {
+    cl::Event event;
+    enqueue_native(queue, &event);
+    trace.command(recipe_->plugin + "/" + recipe_->variant, "kernel", event);
+  }
   for (const Bound& bound : launches_) {
     cl_event event = nullptr;
     launch(queue, bound, &event);

@@ -32,14 +32,26 @@ struct RecipeLaunch {
   bool empty() const;  // a global size of zero: nothing to launch
 };
 
+// Work that a plugin's library enqueues. Threads: one call at a time for one queue.
+class NativeWork {
+ public:
+  virtual ~NativeWork() = default;
+  // Enqueues without waiting; *event, unless null, receives the event of the last command, or null.
+  // Errors: those of the plugin.
+  virtual void enqueue(cl_command_queue queue, const cl_mem* in, const cl_mem* out,
+                       const cl_mem* scratch, cl_event* event) const = 0;
+};
+
 struct Recipe {
   std::string plugin, variant;
+  size_t n_in = 0, n_out = 0;
+  std::shared_ptr<const NativeWork> native;  // before the launches; mostly null
   std::vector<RecipeLaunch> launches;
   std::vector<uint64_t> scratch_bytes;
 };
 
-// Copies and checks what a kernel set answered: argument indices, sizes, the device's limits.
-// Errors: kPlugin, naming plugin and variant.
+// Copies and checks what a kernel set answered: argument indices, sizes, the device's limits. Of
+// native work the caller makes a NativeWork. Errors: kPlugin, naming plugin and variant.
 Recipe copy_recipe(const netcl_recipe& recipe, const std::string& plugin, size_t n_in, size_t n_out,
                    const DeviceInfo& device);
 
@@ -50,7 +62,8 @@ class Executable {
   // Builds the programs (from the cache where possible). Errors: kDevice.
   Executable(Device& device, const Recipe& recipe);
 
-  size_t num_launches() const { return launches_.size(); }
+  // Native work counts as one.
+  size_t num_launches() const { return launches_.size() + (recipe_->native ? 1 : 0); }
   const Recipe& recipe() const { return *recipe_; }
 
   // Sets every buffer argument. `scratch` has one buffer per recipe.scratch_bytes. The caller keeps
@@ -78,11 +91,13 @@ class Executable {
     std::vector<BufferArg> buffers;
   };
   void launch(const cl::CommandQueue& queue, const Bound& bound, cl_event* event) const;
+  void enqueue_native(const cl::CommandQueue& queue, cl::Event* event) const;
 
   std::shared_ptr<const Recipe> recipe_;
   // Kept by bind. Outlives the kernels: NVIDIA's driver looks at a kernel's arguments when it goes.
   std::vector<cl::Buffer> buffers_;
   std::vector<Bound> launches_;
+  std::vector<cl_mem> native_in_, native_out_, native_scratch_;  // bound, for native work
 };
 
 }  // namespace netcl

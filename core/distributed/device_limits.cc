@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/graph/lower.h"
 #include "core/graph/memory_plan.h"
 #include "core/graph/size_limits.h"
 
@@ -60,15 +61,25 @@ size_t batch_bytes(const Graph& graph, int64_t rows) {
   return out;
 }
 
-bool all_fit(const StepGraphs& graphs, const DeviceInfo& device, int64_t rows) {
-  if (!tensors_fit(graphs.train, device, rows) || !tensors_fit(graphs.eval, device, rows))
+// What a device computes at most: of fused ops the recorded ones.
+struct Steps {
+  explicit Steps(const StepGraphs& graphs)
+      : train(without_fused(graphs.train)), eval(without_fused(graphs.eval)) {}
+  static Graph without_fused(const Graph& graph) {
+    return has_fused(graph) ? lower(graph, [](const Node&) { return false; }) : graph;
+  }
+  const Graph train, eval;
+};
+
+bool all_fit(const StepGraphs& graphs, const Steps& steps, const DeviceInfo& device, int64_t rows) {
+  if (!tensors_fit(steps.train, device, rows) || !tensors_fit(steps.eval, device, rows))
     return false;
   // Gradients: sent, received, and those of a pass.
   const auto floats = static_cast<size_t>(
       graphs.parameters.num_floats() * static_cast<int64_t>(1 + graphs.plan.states.size()) +
       3 * graphs.gradients.num_floats() + 2 * graphs.statistic_values.num_floats());
-  const size_t bytes = floats * sizeof(float) + batch_bytes(graphs.train, rows) +
-                       temporaries_bytes(graphs.train, rows) + temporaries_bytes(graphs.eval, rows);
+  const size_t bytes = floats * sizeof(float) + batch_bytes(steps.train, rows) +
+                       temporaries_bytes(steps.train, rows) + temporaries_bytes(steps.eval, rows);
   return static_cast<double>(bytes) <= static_cast<double>(device.memory_bytes);
 }
 
@@ -79,11 +90,12 @@ int rank_of_kind(const DeviceInfo& device) {
 }  // namespace
 
 int64_t rows_that_fit(const StepGraphs& graphs, const DeviceInfo& device, int64_t most) {
-  if (all_fit(graphs, device, most)) return most;
+  const Steps steps(graphs);
+  if (all_fit(graphs, steps, device, most)) return most;
   int64_t low = 0, high = most;  // low fits (nothing always does), high does not
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
-    (all_fit(graphs, device, middle) ? low : high) = middle;
+    (all_fit(graphs, steps, device, middle) ? low : high) = middle;
   }
   return low;
 }

@@ -13,7 +13,8 @@ namespace netcl {
 
 // The most rows of a pass, up to `most`, whose tensors the device holds: each in one piece, and all
 // that live at the same time together. 0 if not even one fits. The scratch memory of kernels is not
-// in it: which kernel runs is decided on the device.
+// in it, and fused ops count as the ops that were recorded for them: which kernel runs is decided
+// on the device.
 int64_t rows_that_fit(const StepGraphs& graphs, const DeviceInfo& device, int64_t most);
 
 // The above, and a multiple of 32 rows for a GPU: whole work-groups of every tile in use. A CPU's

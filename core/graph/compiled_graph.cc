@@ -3,9 +3,37 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/graph/lower.h"
 #include "core/graph/size_limits.h"
 
 namespace netcl {
+
+namespace {
+
+std::vector<TensorDesc> concrete(const Graph& graph, const std::vector<ValueId>& values,
+                                 int64_t batch) {
+  std::vector<TensorDesc> out;
+  for (const ValueId v : values) {
+    const TensorDesc& desc = graph.desc(v);
+    out.push_back({desc.dtype, desc.shape.with_batch(batch)});
+  }
+  return out;
+}
+
+// How many nodes it takes until the output holds its value.
+size_t nodes_until(const Graph& graph, const Graph::Place& output) {
+  const ValueId root = graph.root(output.value);
+  const std::vector<Node>& nodes = graph.nodes();
+  for (size_t i = nodes.size(); i-- > 0;) {
+    if (nodes[i].op->view) continue;
+    for (const ValueId v : nodes[i].out) {
+      if (graph.root(v) == root) return i + 1;
+    }
+  }
+  fail(ErrorCode::kInternal, "nothing writes the output ", output.name);
+}
+
+}  // namespace
 
 CompiledGraph::CompiledGraph(Graph graph, KernelProvider& kernels, std::shared_ptr<Queue> queue,
                              Memory memory, AllReduce all_reduce)
@@ -22,16 +50,6 @@ void CompiledGraph::copy_sum(const Reduction& reduction) const {
                  [&] { queue_->cl().enqueueCopyBuffer(reduction.in, reduction.out, 0, 0, bytes); });
 }
 
-std::vector<TensorDesc> CompiledGraph::descs(const std::vector<ValueId>& values,
-                                             int64_t batch) const {
-  std::vector<TensorDesc> out;
-  for (const ValueId v : values) {
-    const TensorDesc& desc = graph_.desc(v);
-    out.push_back({desc.dtype, desc.shape.with_batch(batch)});
-  }
-  return out;
-}
-
 void CompiledGraph::prepare(int64_t batch) {
   if (instances_.count(batch) == 0) instances_[batch] = make_instance(batch);
 }
@@ -44,39 +62,24 @@ void CompiledGraph::launch(const Executable& executable) const {
   }
 }
 
-// The node after which the output holds its value.
-size_t CompiledGraph::last_writer(const std::string& output) const {
-  const std::vector<Graph::Place>& outputs = graph_.outputs();
-  const auto place = std::find_if(outputs.begin(), outputs.end(),
-                                  [&](const Graph::Place& p) { return p.name == output; });
-  NETCL_CHECK(place != outputs.end(), ErrorCode::kInternal, "a mark at ", output,
-              ", which is no output of the graph");
-  const ValueId root = graph_.root(place->value);
-  const std::vector<Node>& nodes = graph_.nodes();
-  for (size_t i = nodes.size(); i-- > 0;) {
-    if (nodes[i].op->view) continue;
-    for (const ValueId v : nodes[i].out) {
-      if (graph_.root(v) == root) return i;
-    }
-  }
-  fail(ErrorCode::kInternal, "nothing writes the output ", output);
-}
-
 void CompiledGraph::set_marks(const std::vector<std::vector<std::string>>& outputs) {
   marks_.clear();
   for (size_t index = 0; index < outputs.size(); ++index) {
-    size_t end = 0;  // behind the last node
-    for (const std::string& output : outputs[index]) end = std::max(end, last_writer(output) + 1);
-    Mark mark{index, 0, 0};
-    for (size_t i = 0; i < end; ++i) {
-      const OpRow& op = *graph_.nodes()[i].op;
-      if (!op.view) ++(op.collective ? mark.reductions : mark.executables);
+    Mark mark{index, outputs[index]};
+    for (const std::string& output : mark.outputs) {
+      const auto& places = graph_.outputs();
+      const auto place = std::find_if(places.begin(), places.end(),
+                                      [&](const Graph::Place& p) { return p.name == output; });
+      NETCL_CHECK(place != places.end(), ErrorCode::kInternal, "a mark at ", output,
+                  ", which is no output of the graph");
+      mark.place = std::max(mark.place, nodes_until(graph_, *place));
     }
-    marks_.push_back(mark);
+    for (size_t i = 0; i < mark.place; ++i)
+      mark.reductions += graph_.nodes()[i].op->collective ? 1 : 0;
+    marks_.push_back(std::move(mark));
   }
-  std::stable_sort(marks_.begin(), marks_.end(), [](const Mark& a, const Mark& b) {
-    return a.executables + a.reductions < b.executables + b.reductions;
-  });
+  std::stable_sort(marks_.begin(), marks_.end(),
+                   [](const Mark& a, const Mark& b) { return a.place < b.place; });
 }
 
 void CompiledGraph::run(int64_t batch, bool grouped, const Reached& reached) {
@@ -100,7 +103,10 @@ void CompiledGraph::run(int64_t batch, bool grouped, const Reached& reached) {
   };
   if (reached) {
     for (const Mark& mark : marks_) {
-      run_until(mark.executables, mark.reductions);
+      size_t executables = 0;
+      for (const std::string& output : mark.outputs)
+        executables = std::max(executables, instance.written.at(output));
+      run_until(executables, mark.reductions);
       reached(mark.index);
     }
   }
@@ -109,41 +115,51 @@ void CompiledGraph::run(int64_t batch, bool grouped, const Reached& reached) {
 }
 
 // No tensor may be larger than what the device allocates in one piece.
-void CompiledGraph::check_sizes(int64_t batch) const {
+void CompiledGraph::check_sizes(const Graph& graph, int64_t batch) const {
   const auto check = [&](ValueId v) {
-    const TensorDesc& desc = graph_.desc(v);
-    const TensorDesc concrete{desc.dtype, desc.shape.with_batch(batch)};
-    if (fits(queue_->device().info(), concrete)) return;
-    require_size(queue_->device().info(), concrete,
-                 str_cat(graph_.describe(v), ", ", concrete.str(), ","),
-                 desc.shape.symbolic() ? kSmallerBatch : kSmallerModel);
+    const TensorDesc desc = concrete(graph, {v}, batch)[0];
+    if (fits(queue_->device().info(), desc)) return;
+    require_size(queue_->device().info(), desc, str_cat(graph.describe(v), ", ", desc.str(), ","),
+                 graph.desc(v).shape.symbolic() ? kSmallerBatch : kSmallerModel);
   };
-  for (const Graph::Place& place : graph_.externals()) check(place.value);
-  for (const Node& node : graph_.nodes()) {
+  for (const Graph::Place& place : graph.externals()) check(place.value);
+  for (const Node& node : graph.nodes()) {
     for (const ValueId v : node.out) check(v);
   }
 }
 
 std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(int64_t batch) {
-  check_sizes(batch);
+  if (!has_fused(graph_)) return make_instance(graph_, batch);
+  const Graph chosen = lower(graph_, [&](const Node& node) {
+    const std::vector<TensorDesc> in = concrete(graph_, node.in, batch),
+                                  out = concrete(graph_, node.out, batch);
+    const Attrs attrs = node.attrs.with_batch(batch);
+    return kernels_.fused_recipe(queue_->device(), {*node.op, in, out, attrs}) != nullptr;
+  });
+  return make_instance(chosen, batch);
+}
+
+std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(const Graph& graph,
+                                                                      int64_t batch) {
+  check_sizes(graph, batch);
   auto instance = std::make_unique<Instance>();
   std::map<ValueId, cl::Buffer> place;  // of roots
-  for (const auto* places : {&graph_.externals(), &graph_.outputs()}) {
+  for (const auto* places : {&graph.externals(), &graph.outputs()}) {
     for (const Graph::Place& p : *places) {
-      place[graph_.root(p.value)] = memory_(p.name, descs({p.value}, batch)[0]);
+      place[graph.root(p.value)] = memory_(p.name, concrete(graph, {p.value}, batch)[0]);
     }
   }
 
   // Choose a kernel for every node and find how long each temporary lives.
-  const std::vector<Node>& nodes = graph_.nodes();
+  const std::vector<Node>& nodes = graph.nodes();
   std::vector<std::vector<size_t>> scratch(nodes.size());  // indices into lifetimes
   std::map<ValueId, size_t> temporary;                     // root -> index into lifetimes
   std::vector<Lifetime> lifetimes;
   const auto touch = [&](ValueId v, size_t node) {
-    const ValueId root = graph_.root(v);
+    const ValueId root = graph.root(v);
     if (place.count(root) > 0) return;
     const auto [it, added] = temporary.emplace(root, lifetimes.size());
-    if (added) lifetimes.push_back({descs({root}, batch)[0].size_bytes(), node, node});
+    if (added) lifetimes.push_back({concrete(graph, {root}, batch)[0].size_bytes(), node, node});
     lifetimes[it->second].last = node;
   };
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -152,15 +168,18 @@ std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(int64_t ba
     for (const ValueId v : node.in) touch(v, i);
     for (const ValueId v : node.out) touch(v, i);
     if (node.op->collective) continue;
-    const std::vector<TensorDesc> in = descs(node.in, batch), out = descs(node.out, batch);
+    const std::vector<TensorDesc> in = concrete(graph, node.in, batch),
+                                  out = concrete(graph, node.out, batch);
     const Attrs attrs = node.attrs.with_batch(batch);
-    const auto recipe = kernels_.recipe(queue_->device(), {*node.op, in, out, attrs});
+    const KernelQuestion question{*node.op, in, out, attrs};
+    const auto recipe = node.fused ? kernels_.fused_recipe(queue_->device(), question)
+                                   : kernels_.recipe(queue_->device(), question);
     instance->executables.emplace_back(queue_->device(), *recipe);
     instance->num_launches += instance->executables.back().num_launches();
     for (const uint64_t bytes : recipe->scratch_bytes) {
       require_bytes(queue_->device().info(), static_cast<double>(bytes),
                     str_cat("the scratch memory of ", node.op->name, ", which makes ",
-                            graph_.describe(node.out[0]), ","),
+                            graph.describe(node.out[0]), ","),
                     kSmallerBatch);
       scratch[i].push_back(lifetimes.size());
       lifetimes.push_back({bytes, i, i});
@@ -168,7 +187,7 @@ std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(int64_t ba
   }
 
   const MemoryPlan plan = plan_memory(lifetimes);
-  check_workspace(plan, batch);
+  check_workspace(graph, plan, batch);
   instance->workspace = take_workspace(plan);
   size_t sum = 0;
   for (const Lifetime& l : lifetimes) sum += l.size_bytes;
@@ -178,23 +197,28 @@ std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(int64_t ba
   const auto at = [&](size_t index) { return instance->workspace[plan.slot[index]]->buffer(); };
   for (const auto& [root, index] : temporary) place[root] = at(index);
   size_t next = 0;
+  std::map<ValueId, size_t> written;  // by root
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].op->view) continue;
     std::vector<cl::Buffer> in, out, extra;
-    for (const ValueId v : nodes[i].in) in.push_back(place.at(graph_.root(v)));
-    for (const ValueId v : nodes[i].out) out.push_back(place.at(graph_.root(v)));
+    for (const ValueId v : nodes[i].in) in.push_back(place.at(graph.root(v)));
+    for (const ValueId v : nodes[i].out) out.push_back(place.at(graph.root(v)));
     if (nodes[i].op->collective) {
-      instance->reductions.push_back({next, in[0], out[0], descs(nodes[i].in, batch)[0]});
-      continue;
+      instance->reductions.push_back({next, in[0], out[0], concrete(graph, nodes[i].in, batch)[0]});
+    } else {
+      for (const size_t index : scratch[i]) extra.push_back(at(index));
+      instance->executables[next++].bind(in, out, extra);
     }
-    for (const size_t index : scratch[i]) extra.push_back(at(index));
-    instance->executables[next++].bind(in, out, extra);
+    for (const ValueId v : nodes[i].out) written[graph.root(v)] = next;
   }
+  for (const Graph::Place& p : graph.outputs())
+    instance->written[p.name] = written.at(graph.root(p.value));
   return instance;
 }
 
 // All together must fit as well: drivers allocate late, and then fail without saying for whom.
-void CompiledGraph::check_workspace(const MemoryPlan& plan, int64_t batch) const {
+void CompiledGraph::check_workspace(const Graph& graph, const MemoryPlan& plan,
+                                    int64_t batch) const {
   const DeviceInfo& device = queue_->device().info();
   double more = 0;
   for (size_t i = 0; i < plan.slot_bytes.size(); ++i) {
@@ -206,12 +230,12 @@ void CompiledGraph::check_workspace(const MemoryPlan& plan, int64_t batch) const
   if (held + more <= static_cast<double>(device.memory_bytes)) return;
   std::string largest = "none";
   size_t most = 0;
-  for (const Node& node : graph_.nodes()) {
+  for (const Node& node : graph.nodes()) {
     for (const ValueId v : node.out) {
-      const TensorDesc desc = descs({v}, batch)[0];
+      const TensorDesc desc = concrete(graph, {v}, batch)[0];
       if (desc.size_bytes() <= most) continue;
       most = desc.size_bytes();
-      largest = graph_.describe(v) + ", " + desc.str();
+      largest = graph.describe(v) + ", " + desc.str();
     }
   }
   fail(ErrorCode::kDevice, "the temporaries of a step with ", batch, " samples need ",

@@ -1,9 +1,9 @@
 // CompiledGraph: a graph made ready for one device, replayed without any decision.
 //
-// For each batch size an *instance* is prepared once: concrete shapes, a kernel for every node,
-// temporaries placed in a workspace, all kernel arguments set. Running it enqueues its launches and
-// nothing else. Prepare instances before step 1, not in the middle of training.
-// Threads: the queue's.
+// For each batch size an *instance* is prepared once: concrete shapes, a kernel for every node (of
+// a fused op that none serves the recorded ops stand in its place), temporaries placed in a
+// workspace, all kernel arguments set. Running it enqueues its launches and nothing else. Prepare
+// instances before step 1, not in the middle of training. Threads: the queue's.
 #ifndef NETCL_CORE_GRAPH_COMPILED_GRAPH_H_
 #define NETCL_CORE_GRAPH_COMPILED_GRAPH_H_
 
@@ -62,23 +62,28 @@ class CompiledGraph {
     cl::Buffer in, out;
     TensorDesc desc;
   };
+  // Order and reductions come from the graph as it was given, the same on every device; how many
+  // executables it takes differs where fused ops are served differently.
   struct Mark {
-    size_t index, executables, reductions;  // how many of them come before it
+    size_t index;
+    std::vector<std::string> outputs;
+    size_t place = 0;       // nodes of the graph before it
+    size_t reductions = 0;  // sums before it
   };
   struct Instance {
     std::vector<std::shared_ptr<Storage>> workspace;  // one buffer a slot
     std::vector<Executable> executables;
-    std::vector<Reduction> reductions;  // in order
+    std::vector<Reduction> reductions;      // in order
+    std::map<std::string, size_t> written;  // executables after which an output holds its value
     size_t num_launches = 0;
   };
   std::unique_ptr<Instance> make_instance(int64_t batch);
-  void check_sizes(int64_t batch) const;
+  std::unique_ptr<Instance> make_instance(const Graph& graph, int64_t batch);
+  void check_sizes(const Graph& graph, int64_t batch) const;
   void launch(const Executable& executable) const;
   void copy_sum(const Reduction& reduction) const;
-  size_t last_writer(const std::string& output) const;
   std::vector<std::shared_ptr<Storage>> take_workspace(const MemoryPlan& plan);
-  void check_workspace(const MemoryPlan& plan, int64_t batch) const;
-  std::vector<TensorDesc> descs(const std::vector<ValueId>& values, int64_t batch) const;
+  void check_workspace(const Graph& graph, const MemoryPlan& plan, int64_t batch) const;
 
   const Graph graph_;
   KernelProvider& kernels_;

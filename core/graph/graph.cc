@@ -40,6 +40,11 @@ void Graph::recorded(const Node& node) {
   if (node.op->view) view_of_[node.out[0]] = node.in[0];
 }
 
+const std::string* Graph::origin(ValueId value) const {
+  const auto found = origins_.find(value);
+  return found == origins_.end() ? nullptr : &found->second;
+}
+
 std::string Graph::describe(ValueId value) const {
   for (const Place& place : externals_) {
     if (place.value == value) return place.name;

@@ -37,7 +37,9 @@ class Graph : public Recorder {
   // Says which part of a model made a value ("model.layers[2] (conv2d)"); the first to say so wins.
   void set_origin(ValueId value, const std::string& part) { origins_.emplace(value, part); }
   // The value in words, for messages: "the output of conv2d in model.layers[2] (conv2d)".
-  std::string describe(ValueId value) const;
+  std::string describe(ValueId value) const override;
+  // The part that made a value, or null.
+  const std::string* origin(ValueId value) const;
 
   // For passes.
   std::vector<Node>& mutable_nodes() { return nodes_; }
@@ -46,6 +48,7 @@ class Graph : public Recorder {
 
  protected:
   void recorded(const Node& node) override;
+  bool keeps_fused() const override { return true; }
 
  private:
   std::vector<Place> externals_, outputs_;

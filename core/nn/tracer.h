@@ -75,6 +75,13 @@ class Tracer {
   std::vector<ValueId> sublayer(const std::string& name, const nlohmann::ordered_json& config,
                                 const std::vector<ValueId>& in);
 
+  // Says that the ops recorded between `in` and `out` are what the fused op `name` computes;
+  // returns the values to go on with. See Recorder::fused. Errors: kPlugin.
+  std::vector<ValueId> fused(const std::string& name, const std::vector<ValueId>& in,
+                             const Attrs& attrs, const std::vector<ValueId>& out) {
+    return recorder_.fused(name, in, attrs, out);
+  }
+
   const std::vector<SlotUpdate>& updates() const { return updates_; }
   // The nodes of layers with "recompute": true, outermost ones only.
   const std::vector<NodeRange>& recompute() const { return recompute_; }

@@ -29,6 +29,12 @@ class KernelProvider {
   // The chosen recipe, frozen for the life of the provider. Errors: kPlugin, with every candidate's
   // reason, if no kernel set serves the question.
   virtual std::shared_ptr<const Recipe> recipe(Device& device, const KernelQuestion& question) = 0;
+  // The same for a fused op (core/ops/fused.h), which need not be served: nullptr if no kernel set
+  // does, or if its recorded ops are asked for. Frozen, too. Errors: kPlugin for a kernel set that
+  // was named and does not serve.
+  virtual std::shared_ptr<const Recipe> fused_recipe(Device&, const KernelQuestion&) {
+    return nullptr;
+  }
 };
 
 }  // namespace netcl

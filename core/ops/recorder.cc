@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/ops/fused.h"
 #include "core/ops/op.h"
 
 namespace netcl {
@@ -100,6 +101,40 @@ ValueId Recorder::call(const std::string& op, const std::vector<ValueId>& in, At
               " outputs; use apply instead of call");
   return out[0];
 }
+
+std::vector<ValueId> Recorder::repeat(const Node& node, const std::vector<ValueId>& in) {
+  if (node.fused) return apply(node.fused, in, node.attrs);
+  return apply(node.op->name, in, node.attrs);
+}
+
+std::vector<ValueId> Recorder::fused(const std::string& name, const std::vector<ValueId>& in,
+                                     const Attrs& attrs, const std::vector<ValueId>& out) {
+  const auto op = cut_out(*this, name, in, out);
+  return keeps_fused() ? apply(op, in, attrs) : out;
+}
+
+std::vector<ValueId> Recorder::apply(std::shared_ptr<const FusedOp> op,
+                                     const std::vector<ValueId>& in, const Attrs& attrs) {
+  NETCL_CHECK(keeps_fused() && in.size() == op->num_inputs(), ErrorCode::kInternal, op->row.name,
+              " was recorded with ", in.size(), " of ", op->num_inputs(),
+              " inputs, or where no fused op can be");
+  for (size_t i = 0; i < in.size(); ++i) {
+    NETCL_CHECK(desc(in[i]) == op->body.desc(static_cast<ValueId>(i)), ErrorCode::kInternal,
+                op->row.name, ": input ", i, " is ", desc(in[i]).str());
+  }
+  Node node;
+  node.op = &op->row;
+  node.in = in;
+  node.attrs = attrs;
+  for (const TensorDesc& out : op->out_descs) node.out.push_back(add_value(out));
+  node.fused = std::move(op);
+  const std::vector<ValueId> out = node.out;
+  nodes_.push_back(std::move(node));
+  recorded(nodes_.back());
+  return out;
+}
+
+std::string Recorder::describe(ValueId value) const { return str_cat("value ", value); }
 
 ValueId Recorder::add_value(TensorDesc desc) {
   descs_.push_back(std::move(desc));

@@ -139,6 +139,16 @@ netcl_rc op(netcl_call* call, netcl_graph* graph, netcl_str name, const netcl_va
   });
 }
 
+netcl_rc fused(netcl_call* call, netcl_graph* graph, netcl_str name, const netcl_value* in,
+               uint32_t n_in, const netcl_attr* attrs, uint32_t n_attrs, const netcl_value* out,
+               uint32_t n_out, netcl_value* own) {
+  return serve(call, [&] {
+    give(graph->tracer->fused(text(name), values(graph, in, n_in), attrs_from_abi(attrs, n_attrs),
+                              values(graph, out, n_out)),
+         own, n_out, "fused op " + text(name));
+  });
+}
+
 netcl_rc slot(netcl_call* call, netcl_graph* graph, const netcl_slot* slot, netcl_value* out) {
   return serve(call, [&] {
     NETCL_CHECK(slot->role <= NETCL_ROLE_STATISTIC && slot->merge <= NETCL_MERGE_NONE,
@@ -247,7 +257,8 @@ const netcl_host& host_table() {
                                    boot_exchange,
                                    boot_shared,
                                    boot_status,
-                                   sublayer};
+                                   sublayer,
+                                   fused};
   return table;
 }
 

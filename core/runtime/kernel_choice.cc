@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/base/text.h"
+#include "core/ops/fused.h"
 #include "core/runtime/kernel_set.h"
 
 namespace netcl {
@@ -27,10 +28,19 @@ std::string variant_id(const std::string& name) { return name.substr(0, name.fin
 
 }  // namespace
 
+const KernelPin* KernelChoice::pin_of(const std::string& op) const {
+  const auto pin = pins_.find(op);
+  if (pin != pins_.end()) return &pin->second;
+  for (const auto& [forward, of_forward] : pins_) {
+    if (of_forward.plugin == KernelPin::kTrace && gradient_name(forward) == op) return &of_forward;
+  }
+  return nullptr;
+}
+
 std::vector<KernelChoice::Ranked> KernelChoice::candidates(
     const DeviceInfo& device, const KernelQuestion& question,
     std::vector<KernelCandidate>* refused) const {
-  const auto pin = pins_.find(question.op.name);
+  const KernelPin* pin = pin_of(question.op.name);
   std::vector<Ranked> out;
   for (const Manifest* manifest : plugins_.manifests("kernels")) {
     std::string reason = "its manifest does not offer the op";
@@ -44,9 +54,9 @@ std::vector<KernelChoice::Ranked> KernelChoice::candidates(
         best = Ranked{manifest, specificity, provision.priority};
       }
     }
-    if (best && pin != pins_.end() && pin->second.plugin != manifest->id) {
+    if (best && pin != nullptr && pin->plugin != manifest->id) {
       best.reset();
-      reason = "the op is pinned to " + pin->second.plugin;
+      reason = "the op is pinned to " + pin->plugin;
     }
     if (best) {
       out.push_back(*best);
@@ -62,43 +72,79 @@ std::vector<KernelChoice::Ranked> KernelChoice::candidates(
   return out;
 }
 
-std::shared_ptr<const Recipe> KernelChoice::recipe(Device& device, const KernelQuestion& question) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const std::string key = device.info().selector + '|' + question.key();
-  const auto found = recipes_.find(key);
-  if (found != recipes_.end()) return found->second;
-
-  std::vector<KernelCandidate> refused;
-  const auto pin = pins_.find(question.op.name);
-  for (const Ranked& candidate : candidates(device.info(), question, &refused)) {
+std::shared_ptr<const Recipe> KernelChoice::choose(Device& device, const KernelQuestion& question,
+                                                   std::vector<KernelCandidate>* refused) {
+  const KernelPin* pin = pin_of(question.op.name);
+  const std::string variant = pin != nullptr ? pin->variant : "";
+  for (const Ranked& candidate : candidates(device.info(), question, refused)) {
     std::string reason;
-    const std::string variant = pin != pins_.end() ? pin->second.variant : "";
     const auto answer =
         KernelSet(plugins_.load(candidate.manifest->id)).plan(device, question, variant, &reason);
     if (answer != nullptr) {
-      recipes_[key] = answer;
       chosen_[question.op.name + ": " + answer->plugin + "/" + answer->variant] = "";
       return answer;
     }
-    refused.push_back({candidate.manifest->id, variant, "declined", reason});
+    refused->push_back({candidate.manifest->id, variant, "declined", reason});
   }
+  return nullptr;
+}
+
+namespace {
+
+std::string question_key(const Device& device, const KernelQuestion& question) {
+  return device.info().selector + '|' + question.key();
+}
+
+[[noreturn]] void nobody_serves(const Device& device, const KernelQuestion& question,
+                                const std::vector<KernelCandidate>& refused,
+                                const PluginHost& plugins) {
   std::vector<std::string> reasons;
   for (const KernelCandidate& c : refused) reasons.push_back(c.plugin + ": " + c.reason);
   std::vector<std::string> shapes;
   for (const TensorDesc& desc : question.in) shapes.push_back(desc.str());
   fail(ErrorCode::kPlugin, "no kernel set computes ", question.op.name, "(", join(shapes, ", "),
        ") on ", device.info().selector, " (", device.info().name, "). ",
-       reasons.empty() ? "No kernel-set plugin serves. " + plugins_.rejections()
+       reasons.empty() ? "No kernel-set plugin serves. " + plugins.rejections()
                        : join(reasons, "; "));
+}
+
+}  // namespace
+
+std::shared_ptr<const Recipe> KernelChoice::recipe(Device& device, const KernelQuestion& question) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::string key = question_key(device, question);
+  const auto found = recipes_.find(key);
+  if (found != recipes_.end()) return found->second;
+  std::vector<KernelCandidate> refused;
+  const auto answer = choose(device, question, &refused);
+  if (answer == nullptr) nobody_serves(device, question, refused, plugins_);
+  return recipes_[key] = answer;
+}
+
+std::shared_ptr<const Recipe> KernelChoice::fused_recipe(Device& device,
+                                                         const KernelQuestion& question) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::string key = question_key(device, question);
+  const auto found = recipes_.find(key);
+  if (found != recipes_.end()) return found->second;
+  std::vector<KernelCandidate> refused;
+  const KernelPin* pin = pin_of(question.op.name);
+  const auto answer = choose(device, question, &refused);
+  if (answer == nullptr) {
+    if (pin != nullptr && pin->plugin != KernelPin::kTrace)
+      nobody_serves(device, question, refused, plugins_);
+    chosen_[question.op.name + ": " + KernelPin::kTrace] = "";
+  }
+  return recipes_[key] = answer;
 }
 
 std::vector<KernelCandidate> KernelChoice::why(Device& device, const KernelQuestion& question) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<KernelCandidate> refused, out;
-  const auto pin = pins_.find(question.op.name);
+  const KernelPin* pin = pin_of(question.op.name);
   bool chosen = false;
   for (const Ranked& candidate : candidates(device.info(), question, &refused)) {
-    const std::string variant = pin != pins_.end() ? pin->second.variant : "";
+    const std::string variant = pin != nullptr ? pin->variant : "";
     std::string reason;
     const KernelSet set(plugins_.load(candidate.manifest->id));
     const auto answer = set.plan(device, question, variant, &reason);

@@ -3,7 +3,8 @@
 // Candidates are the kernel-set plugins whose manifest offers the op (or its family) on the device,
 // in this order: specificity of the matching rule, priority, id; `generic` comes last by having the
 // empty rule. The first that plans wins; every refusal keeps its reason. A pin (op -> plugin and
-// variant) leaves one candidate. An answer is frozen for the life of the object. Threads: any.
+// variant) leaves one candidate, and for a fused op kTrace leaves none, so that its recorded ops
+// run. An answer is frozen for the life of the object. Threads: any.
 #ifndef NETCL_CORE_RUNTIME_KERNEL_CHOICE_H_
 #define NETCL_CORE_RUNTIME_KERNEL_CHOICE_H_
 
@@ -19,6 +20,10 @@
 namespace netcl {
 
 struct KernelPin {
+  // In place of a plugin: the ops that a layer recorded for a fused op, and for its gradient unless
+  // that has a pin of its own.
+  static constexpr const char* kTrace = "trace";
+
   std::string plugin, variant;  // variant empty: the plugin's own choice
 };
 
@@ -38,10 +43,13 @@ class KernelChoice : public KernelProvider {
       : plugins_(plugins), pins_(std::move(pins)) {}
 
   std::shared_ptr<const Recipe> recipe(Device& device, const KernelQuestion& question) override;
+  std::shared_ptr<const Recipe> fused_recipe(Device& device,
+                                             const KernelQuestion& question) override;
 
   // All candidates for a question with their verdicts, best first.
   std::vector<KernelCandidate> why(Device& device, const KernelQuestion& question);
-  // "matmul: generic/vec" for every question answered so far, sorted, each once.
+  // "matmul: generic/vec" for every question answered so far, sorted, each once; "example.gate:
+  // trace" for a fused op whose recorded ops run.
   std::vector<std::string> chosen() const;
 
  private:
@@ -51,6 +59,10 @@ class KernelChoice : public KernelProvider {
   };
   std::vector<Ranked> candidates(const DeviceInfo& device, const KernelQuestion& question,
                                  std::vector<KernelCandidate>* refused) const;
+  const KernelPin* pin_of(const std::string& op) const;
+  // The first candidate's recipe, or nullptr; `refused` gets everybody who does not serve.
+  std::shared_ptr<const Recipe> choose(Device& device, const KernelQuestion& question,
+                                       std::vector<KernelCandidate>* refused);
 
   PluginHost& plugins_;
   const std::map<std::string, KernelPin> pins_;

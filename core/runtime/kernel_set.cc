@@ -1,5 +1,8 @@
 #include "core/runtime/kernel_set.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "core/runtime/host_call.h"
 
 namespace netcl {
@@ -58,8 +61,37 @@ netcl_rc collect_tunable(void* ctx, const void* item) {
   return NETCL_OK;
 }
 
+// Calls the plugin's function, and drops its state.
+class PluginWork : public NativeWork {
+ public:
+  PluginWork(const LoadedPlugin& plugin, const netcl_native& native, std::string what)
+      : plugin_(plugin), what_(std::move(what)) {
+    std::memcpy(&native_, &native, std::min(native.size, sizeof(native_)));
+  }
+  PluginWork(const PluginWork&) = delete;
+  PluginWork& operator=(const PluginWork&) = delete;
+  ~PluginWork() override {
+    if (native_.drop != nullptr) native_.drop(plugin_.self(), native_.state);
+  }
+  void enqueue(cl_command_queue queue, const cl_mem* in, const cl_mem* out, const cl_mem* scratch,
+               cl_event* event) const override {
+    plugin_.must(what_, [&](netcl_call* call) {
+      return native_.enqueue(plugin_.self(), call, native_.state, queue, handles(in), handles(out),
+                             handles(scratch), reinterpret_cast<void**>(event));
+    });
+  }
+
+ private:
+  static void* const* handles(const cl_mem* buffers) {
+    return reinterpret_cast<void* const*>(buffers);
+  }
+  const LoadedPlugin& plugin_;
+  netcl_native native_{};
+  const std::string what_;
+};
+
 struct PlanSink {
-  const std::string* plugin;
+  const LoadedPlugin* plugin;
   const KernelQuestion* question;
   const DeviceInfo* device;
   std::shared_ptr<const Recipe> recipe;
@@ -67,10 +99,21 @@ struct PlanSink {
 
   static netcl_rc accept(void* ctx, const void* item) {
     auto* self = static_cast<PlanSink*>(ctx);
+    const auto& recipe = *static_cast<const netcl_recipe*>(item);
     try {
-      self->recipe = std::make_shared<Recipe>(
-          copy_recipe(*static_cast<const netcl_recipe*>(item), *self->plugin,
-                      self->question->in.size(), self->question->out.size(), *self->device));
+      // First of all, so that its state is dropped whatever is wrong with the rest.
+      std::shared_ptr<const NativeWork> native;
+      if (NETCL_HAS(&recipe, native)) {
+        NETCL_CHECK(NETCL_HAS(recipe.native, enqueue), ErrorCode::kPlugin, "plugin ",
+                    self->plugin->id(), ": native work without a function that enqueues it");
+        native = std::make_shared<PluginWork>(*self->plugin, *recipe.native,
+                                              "running " + self->question->op.name);
+      }
+      auto copied = std::make_shared<Recipe>(
+          copy_recipe(recipe, self->plugin->id(), self->question->in.size(),
+                      self->question->out.size(), *self->device));
+      copied->native = std::move(native);
+      self->recipe = std::move(copied);
       return NETCL_OK;
     } catch (const std::exception& e) {
       self->error = e.what();
@@ -88,7 +131,7 @@ std::shared_ptr<const Recipe> KernelSet::plan(Device& device, const KernelQuesti
                                               const std::string& variant,
                                               std::string* reason) const {
   Asked asked(device, question);
-  PlanSink sink{&plugin_.id(), &question, &device.info(), nullptr, ""};
+  PlanSink sink{&plugin_, &question, &device.info(), nullptr, ""};
   const netcl_rc rc = plugin_.call(
       "planning " + question.op.name,
       [&](netcl_call* call) {

@@ -6,6 +6,7 @@
 
 #include "core/autograd/backward.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/ops/case_inputs.h"
 #include "core/ops/host_recorder.h"
 #include "core/verify/layer_replay.h"
@@ -15,12 +16,13 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr int64_t kBatch = 3;            // of gradients
-constexpr double kStep = 1e-5;           // of finite differences, where values are about 1
-constexpr double kTolerance = 1e-5;      // of the sum of the terms' sizes
-constexpr double kSmooth = 1e-7;         // two steps' differences agree so well on smooth ground
-constexpr int kMostDirections = 8;       // tried in vain, because each meets a kink
-constexpr size_t kLargeModel = 100'000;  // parameters; then all are tried in one direction
+constexpr int64_t kBatch = 3;        // of gradients
+constexpr double kStep = 1e-6;       // of finite differences, where values are about 1
+constexpr double kLargeStep = 1e-7;  // of models with so many kinks that a wider one meets some
+constexpr double kTolerance = 1e-5;  // of the sum of the terms' sizes
+constexpr double kSmooth = 1e-7;     // two steps' differences agree so well on smooth ground
+constexpr int kMostDirections = 8;   // tried in vain, because each meets a kink
+constexpr int64_t kLargeModel = 100'000;  // parameters
 
 // The rows of the first `n` samples.
 std::vector<double> first_rows(const HostTensor& t, int64_t n, int64_t batch) {
@@ -72,16 +74,14 @@ class GradientCheck {
     LayerFindings out;
     if (!any_float_) return out;
     record();
-    size_t parameters = 0;
     for (const Slot& slot : traced_.slots) {
       if (slot.statistic) continue;
-      parameters += static_cast<size_t>(slot.desc.shape.num_elements());
       if (has_gradient_.count(slot.name) == 0)
         out.wrong.push_back("the parameter " + slot.name +
                             " has no gradient: no output depends on it in a way that can be "
                             "differentiated");
     }
-    if (parameters > kLargeModel) {
+    if (is_large(traced_)) {  // all at once: a run takes its time
       try_direction(wanted_, &out);
     } else {
       for (const std::string& name : wanted_) try_direction({name}, &out);
@@ -155,7 +155,8 @@ class GradientCheck {
           size += std::fabs(g[i] * d[i]);
         }
       }
-      const double wide = difference(along, kStep), narrow = difference(along, kStep / 4);
+      const double step = is_large(traced_) ? kLargeStep : kStep;
+      const double wide = difference(along, step), narrow = difference(along, step / 4);
       const double limit = kTolerance * (size + std::fabs(narrow)) + kSmooth;
       if (std::fabs(wide - narrow) > limit) continue;  // a kink lies between: another direction
       ++out->tried;
@@ -165,6 +166,8 @@ class GradientCheck {
                                      ", finite differences say ", narrow));
       return;
     }
+    out->wrong.push_back(
+        str_cat(join(names, ", "), ": no direction was found in which it is smooth"));
   }
 
   const TracedExample traced_;
@@ -207,6 +210,12 @@ std::vector<ordered_json> odd_values(const LayerAttr& attr) {
 }
 
 }  // namespace
+
+bool is_large(const TracedExample& traced) {
+  int64_t parameters = 0;
+  for (const Slot& slot : traced.slots) parameters += slot.desc.shape.num_elements();
+  return parameters > kLargeModel;
+}
 
 LayerFindings check_layer_shapes(const LayerExample& example, LayerProvider& layers) {
   LayerFindings out;

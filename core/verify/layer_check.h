@@ -16,6 +16,9 @@ struct LayerFindings {
   size_t tried = 0;  // batches, directions, traces or configurations
 };
 
+// Whether its checks take so long that one example must do.
+bool is_large(const TracedExample& traced);
+
 // Batches of several sizes, also none: outputs have the shapes that the trace says, and in
 // evaluation a sample's output does not depend on the samples beside it.
 LayerFindings check_layer_shapes(const LayerExample& example, LayerProvider& layers);

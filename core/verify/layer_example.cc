@@ -41,8 +41,6 @@ ordered_json value_for(const LayerAttr& attr, int64_t small) {
       return true;
     case NETCL_ATTR_STR:
       return attr.choices.empty() ? ordered_json("a") : ordered_json(attr.choices.front());
-    case NETCL_ATTR_INTS:
-      return std::vector<int64_t>{small};
     default:
       return nullptr;
   }
@@ -63,19 +61,28 @@ std::vector<ordered_json> inner_layers(LayerProvider& layers) {
   return out;
 }
 
+// Lists of integers: shapes, axes, permutations.
+const std::vector<std::vector<int64_t>>& usual_lists() {
+  static const std::vector<std::vector<int64_t>> lists = {{2}, {2, 3}, {0, 1}, {0, 2, 1}, {1}};
+  return lists;
+}
+
 // Keys with which a layer is tried: what has no default is given one, and lists of layers an entry.
 std::vector<ordered_json> usual_configs(const LayerType& type, LayerProvider& layers) {
   std::vector<ordered_json> out;
   for (const int64_t small : {4, 2, 3, 1, 8}) {
-    ordered_json config = {{"type", type.name()}};
-    for (const LayerAttr& attr : type.attrs()) {
-      if (attr.kind == NETCL_ATTR_LAYERS) {
-        config[attr.key] = inner_layers(layers);
-      } else if (attr.required || !attr.def) {
-        config[attr.key] = value_for(attr, small);
+    for (const std::vector<int64_t>& list : usual_lists()) {
+      ordered_json config = {{"type", type.name()}};
+      for (const LayerAttr& attr : type.attrs()) {
+        if (attr.kind == NETCL_ATTR_LAYERS) {
+          config[attr.key] = inner_layers(layers);
+        } else if (attr.required || !attr.def) {
+          config[attr.key] =
+              attr.kind == NETCL_ATTR_INTS ? ordered_json(list) : value_for(attr, small);
+        }
       }
+      if (std::find(out.begin(), out.end(), config) == out.end()) out.push_back(config);
     }
-    if (std::find(out.begin(), out.end(), config) == out.end()) out.push_back(config);
   }
   return out;
 }
@@ -93,7 +100,7 @@ std::vector<ordered_json> other_values(const LayerAttr& attr, const ordered_json
   } else if (attr.kind == NETCL_ATTR_FLOAT) {
     out = {within(attr, 0.25)};
   } else if (attr.kind == NETCL_ATTR_INTS) {
-    out = {std::vector<int64_t>{2}, std::vector<int64_t>{2, 3}};
+    out.assign(usual_lists().begin(), usual_lists().end());
   }
   const auto has = config.find(attr.key);
   if (has != config.end()) out.erase(std::remove(out.begin(), out.end(), *has), out.end());

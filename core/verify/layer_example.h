@@ -27,9 +27,15 @@ struct LayerExample {
   std::string text() const;  // {"type":"linear","out":4} of f32[7]
 };
 
+// A graph of core ops alone: a fused op is the ops that were recorded for it.
+class PlainGraph : public Graph {
+ protected:
+  bool keeps_fused() const override { return false; }
+};
+
 // A layer as a step would hold it: ops with a symbolic batch size.
 struct TracedExample {
-  Graph graph;
+  PlainGraph graph;
   std::vector<Slot> slots;
   std::map<std::string, ValueId> slot_values;  // by name
   std::vector<ValueId> in, out;

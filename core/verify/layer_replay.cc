@@ -9,13 +9,27 @@ namespace netcl {
 
 namespace {
 
-constexpr double kAround = 0.3;  // how far parameters are from where they start
+constexpr double kAround = 0.1;  // how far parameters are from a value that all start from
 
+// Values as at the start of training, which keeps those of deep models within bounds; but none is
+// all zeros or ones, which would hide what it is for.
 HostTensor slot_value(const Slot& slot, uint64_t seed) {
-  double start = 0;
-  if (slot.init == NETCL_INIT_ONES) start = 1;
-  if (slot.init == NETCL_INIT_CONSTANT || slot.init == NETCL_INIT_NORMAL) start = slot.a;
-  return random_tensor(slot.desc, slot.statistic ? start : start - kAround, start + kAround, seed);
+  const auto between = [&](double low, double high) {
+    return random_tensor(slot.desc, low, high, seed);
+  };
+  switch (slot.init) {
+    case NETCL_INIT_UNIFORM:
+      return between(slot.a, slot.b);
+    case NETCL_INIT_NORMAL:
+    case NETCL_INIT_TRUNC_NORMAL:
+      return between(slot.a - 1.7 * slot.b, slot.a + 1.7 * slot.b);  // the same deviation
+    default:
+      break;
+  }
+  const double start = slot.init == NETCL_INIT_ONES       ? 1
+                       : slot.init == NETCL_INIT_CONSTANT ? slot.a
+                                                          : 0;
+  return between(slot.statistic ? start : start - kAround, start + kAround);
 }
 
 bool is_input(const TracedExample& traced, ValueId value) {

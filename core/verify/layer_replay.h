@@ -15,8 +15,8 @@ namespace netcl {
 // Values of everything that comes from outside, by the graph's names: inputs, slots, random state.
 using ReplayValues = std::map<std::string, HostTensor>;
 
-// Random ones: inputs in [-1, 1), parameters around what they start from, statistics likewise but
-// not below it.
+// Random ones: inputs in [-1, 1), parameters as or around what they start from, statistics
+// likewise but not below it.
 ReplayValues replay_values(const TracedExample& traced, const LayerExample& example, int64_t batch);
 
 // The same with the first `n` samples of the inputs of `batch`.

@@ -5,8 +5,11 @@
 #
 # PAIR: the two cards (default nvidia:0,nvidia:1). CPU: the other device (default cpu:0). PARTS: what
 # to measure (default "allreduce step trace mixed auto groups"; `auto` is how --transport auto
-# chooses, `groups` is PoCL's CPU in two groups of 4 and 12 cores, which needs 16 of them). Every figure is a median; the last line is
-# "N passed, N failed", where a run passes if it ended well and its results were checked.
+# chooses, `groups` is PoCL's CPU in two groups of 4 and 12 cores, which needs 16 of them). ROUNDS:
+# how often what is compared takes turns (default 2 for `mixed`, 3 for `step` and `groups`). MIXED:
+# the models of `mixed` (default "mlp cnn"). BATCH: of `groups` (default 2048). Every figure is a
+# median; the last line is "N passed, N failed", where a run passes if it ended well and its results
+# were checked.
 set -uo pipefail
 prefix=$(cd "$1" && pwd)
 app=$prefix/bin/netcl-app
@@ -73,7 +76,7 @@ for part in ${PARTS:-allreduce step trace mixed auto groups}; do
     step)
       model one '{"type": "resnet18", "classes": 10}' '[3, 224, 224]' 128 1024
       model two '{"type": "resnet18", "classes": 10}' '[3, 224, 224]' 256 1024
-      for round in 1 2 3; do
+      for round in $(seq "${ROUNDS:-3}"); do
         speed one "$first" 24
         speed two "$pair" 24 --shard even
       done
@@ -86,10 +89,12 @@ for part in ${PARTS:-allreduce step trace mixed auto groups}; do
       model mlp '{"type": "linear", "out": 256}, {"type": "relu"}, {"type": "linear", "out": 10}' \
         '[784]' 4096 81920
       model cnn '{"type": "resnet18", "classes": 10}' '[3, 32, 32]' 256 8192
-      for round in 1 2; do
-        for each in "mlp 1500" "cnn 300"; do # long enough for a group to be formed anew
-          speed ${each% *} "$first" ${each#* }
-          speed ${each% *} "$first,${CPU:-cpu:0}" ${each#* }
+      for round in $(seq "${ROUNDS:-2}"); do
+        for each in ${MIXED:-mlp cnn}; do
+          steps=1500 # long enough for a group to be formed anew
+          [ "$each" = mlp ] || steps=300
+          speed "$each" "$first" "$steps"
+          speed "$each" "$first,${CPU:-cpu:0}" "$steps"
         done
       done
       ;;
@@ -102,8 +107,8 @@ for part in ${PARTS:-allreduce step trace mixed auto groups}; do
       grep -A 8 transport_probe "$work/out.json"
       ;;
     groups)
-      model lenet '{"type": "lenet5", "classes": 10}' '[1, 28, 28]' 2048 81920
-      for round in 1 2 3; do
+      model lenet '{"type": "lenet5", "classes": 10}' '[1, 28, 28]' "${BATCH:-2048}" 81920
+      for round in $(seq "${ROUNDS:-3}"); do
         alone lenet 0-3 4
         alone lenet 4-15 12
         speed lenet cpu:0/4+12 60

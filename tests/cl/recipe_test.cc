@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <functional>
+#include <memory>
 
 #include "tests/ops/device_fixture.h"
 
@@ -70,6 +72,73 @@ TEST(RecipeTest, RunsWithEveryKindOfArgument) {
   executable.enqueue(f.queue()->cl());
   const std::vector<float> got = y.to_floats();
   for (size_t i = 0; i < 8; ++i) EXPECT_EQ(got[i], static_cast<float>(i) * 2.5f + 1108);
+}
+
+// A library that copies the input to scratch memory, and adds up how often it was asked.
+class Copying : public NativeWork {
+ public:
+  explicit Copying(bool tells) : tells_(tells) {}
+  void enqueue(cl_command_queue queue, const cl_mem* in, const cl_mem*, const cl_mem* scratch,
+               cl_event* event) const override {
+    ++calls;
+    ASSERT_EQ(::clEnqueueCopyBuffer(queue, in[0], scratch[0], 0, 0, 8 * sizeof(float), 0, nullptr,
+                                    tells_ ? event : nullptr),
+              CL_SUCCESS);
+  }
+  mutable int calls = 0;
+
+ private:
+  const bool tells_;
+};
+
+// y = 2 x through the scratch buffer that native work fills first.
+Recipe after_native(const std::shared_ptr<NativeWork>& native, bool with_launch) {
+  Recipe recipe = Given().copy();
+  recipe.native = native;
+  RecipeLaunch& launch = recipe.launches.at(0);
+  launch.entry = "twice";
+  launch.source =
+      "__kernel void twice(__global const float* s, __global float* y) {\n"
+      "  y[get_global_id(0)] = 2 * s[get_global_id(0)];\n}\n";
+  launch.args = {{NETCL_ARG_SCRATCH, 0, 0, 0, {}}, {NETCL_ARG_OUTPUT, 0, 0, 0, {}}};
+  if (!with_launch) recipe.launches.clear();
+  return recipe;
+}
+
+TEST(RecipeTest, NativeWorkComesBeforeTheLaunches) {
+  DeviceFixture& f = shared_device();
+  const auto native = std::make_shared<Copying>(true);
+  Executable executable(f.device(), after_native(native, true));
+  EXPECT_EQ(executable.num_launches(), 2u);
+  const Tensor x = Tensor::from_floats(f.queue(), Shape{8}, {0, 1, 2, 3, 4, 5, 6, 7});
+  const Tensor y(f.queue(), x.desc()), scratch(f.queue(), x.desc());
+  executable.bind({x.buffer()}, {y.buffer()}, {scratch.buffer()});
+  EXPECT_EQ(native->calls, 0);
+  executable.enqueue(f.queue()->cl());
+  EXPECT_EQ(native->calls, 1);
+  EXPECT_EQ(y.to_floats(), (std::vector<float>{0, 2, 4, 6, 8, 10, 12, 14}));
+}
+
+TEST(RecipeTest, TheLastEventOfNativeWorkIsKnownEvenIfTheLibraryDoesNotTell) {
+  DeviceFixture& f = shared_device();
+  for (const bool tells : {true, false}) {
+    Executable executable(f.device(), after_native(std::make_shared<Copying>(tells), false));
+    const Tensor x = Tensor::from_floats(f.queue(), Shape{8}, std::vector<float>(8, 3.0f));
+    const Tensor y(f.queue(), x.desc()), scratch(f.queue(), x.desc());
+    executable.bind({x.buffer()}, {y.buffer()}, {scratch.buffer()});
+    cl::Event last;
+    executable.enqueue(f.queue()->cl(), &last);
+    ASSERT_NE(last(), nullptr);
+    last.wait();
+    EXPECT_EQ(last.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>(), CL_COMPLETE);
+    EXPECT_EQ(scratch.to_floats(), std::vector<float>(8, 3.0f));
+  }
+}
+
+TEST(RecipeTest, ARecipeOfTheFirstBoundaryIsAccepted) {
+  Given given;
+  given.size = offsetof(netcl_recipe, native);
+  EXPECT_EQ(given.copy().launches.size(), 1u);
 }
 
 TEST(RecipeTest, BoundBuffersLiveOn) {

@@ -18,9 +18,12 @@ PLUGINS = ["attention", "conv", "generic", "host", "models", "norm", "p2p", "rec
 EXPECTED = [
     "bin/netcl-app",
     "include/netcl/netcl_initialisers.hpp",
+    "include/netcl/netcl_kernels.hpp",
     "include/netcl/netcl_names.hpp",
     "include/netcl/netcl_plugin.h",
     "include/netcl/netcl_plugin.hpp",
+    "include/netcl/netcl_recipe.hpp",
+    "include/netcl/netcl_transport.hpp",
     "lib/netcl/pack.so",
     "plugins/generic/plugin.json",
     "plugins/generic/variants.json",
@@ -33,6 +36,9 @@ EXPECTED = [
     "share/netcl/examples/data/digits.csv.gz",
     "share/netcl/examples/data/friedman1.csv.gz",
     "share/netcl/examples/digits_mlp.json",
+    "share/netcl/examples/plugins/README.md",
+    "share/netcl/examples/plugins/fused_layer/Makefile",
+    "share/netcl/examples/plugins/fused_layer/fused_layer.cc",
     "share/netcl/examples/text_gpt_mini.json",
     "share/netcl/templates/layer/layer.cc",
 ]

@@ -6,44 +6,12 @@ Nothing of the build is used but the archive; make has g++ and the headers that 
 import json
 import os
 import shutil
-import subprocess
-import sys
-import tarfile
-import tempfile
 import unittest
 
-ARCHIVE = os.path.join(os.environ["TEST_SRCDIR"], os.environ["TEST_WORKSPACE"], sys.argv.pop())
+from tests.dist import unpacked
 
 
-class NewPlugin(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
-        cls.prefix = os.path.join(cls.folder, "netcl 1")
-        with tarfile.open(ARCHIVE) as archive:
-            archive.extractall(cls.prefix)
-        cls.app = os.path.join(cls.prefix, "bin/netcl-app")
-        keep = {k: v for k, v in os.environ.items() if not k.startswith("NETCL_") and k != "RUNFILES_DIR"}
-        cls.env = dict(
-            keep,
-            HOME=cls.folder,
-            NETCL_CACHE_DIR=os.path.join(cls.folder, "netcl-cache"),
-            POCL_CACHE_DIR=os.path.join(cls.folder, "pocl-cache"),
-        )
-
-    def setUp(self):
-        self.place = tempfile.mkdtemp(dir=self.folder)
-
-    def run_command(self, *command, cwd=None, env=None):
-        return subprocess.run(
-            command, env=dict(self.env, **(env or {})), cwd=cwd or self.place, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, universal_newlines=True, timeout=120)
-
-    def must(self, *command, **options):
-        done = self.run_command(*command, **options)
-        self.assertEqual(done.returncode, 0, "%s\n%s" % (command, done.stdout))
-        return done.stdout
-
+class NewPlugin(unpacked.Unpacked):
     def refused(self, *arguments, code=2):
         """Runs `plugins new` in vain; returns its words. Nothing may have been written."""
         before = sorted(os.listdir(self.place))

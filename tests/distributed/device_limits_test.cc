@@ -46,6 +46,22 @@ TEST(DeviceLimitsTest, AllTogetherCounts) {
   EXPECT_EQ(rows_that_fit(graphs(), device("gpu", 1000, kMany), 64), 0);
 }
 
+// Whether kernels serve a fused op is not known yet: what its recorded ops take must fit.
+TEST(DeviceLimitsTest, FusedOpsCountAsWhatTheyWereMadeOf) {
+  const auto rows = [](const char* gates) {
+    StepSpec spec;
+    spec.input = Shape{1000};
+    spec.layers =
+        nlohmann::ordered_json::parse(str_cat("[", gates, R"(, {"type": "dense", "out": 3}])"));
+    testing::FakeLayers layers;
+    const StepGraphs graphs = build_step_graphs(spec, layers);
+    return rows_that_fit(graphs, device("gpu", 4'000'000, kMany), 1 << 20);
+  };
+  const int64_t plain = rows(R"({"type": "gates", "fused": false})");
+  EXPECT_GT(plain, 0);
+  EXPECT_EQ(rows(R"({"type": "gates"})"), plain);
+}
+
 TEST(DeviceLimitsTest, OnlyGpusLikeMultiples) {
   EXPECT_EQ(limits_of(graphs(), device("gpu", kMany, kMany), 64).multiple, 32);
   EXPECT_EQ(limits_of(graphs(), device("cpu", kMany, kMany), 64).multiple, 1);

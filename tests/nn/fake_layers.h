@@ -1,5 +1,5 @@
 // Layer types written in the test, so that nn is tested without plugins: dense, act, drop, flat,
-// chain (nested layers).
+// chain (nested layers), gates (fused ops).
 #ifndef NETCL_TESTS_NN_FAKE_LAYERS_H_
 #define NETCL_TESTS_NN_FAKE_LAYERS_H_
 
@@ -75,6 +75,10 @@ class FakeLayers : public LayerProvider {
           for (uint32_t i = 0; i < list.count; ++i) x = t.nested(list.handle, i, {x})[0];
           return x;
         });
+    add("gates",
+        {{"fused", NETCL_ATTR_BOOL, Attrs::Item(int64_t{1}), false, 0, 0, {}, ""},
+         {"slope", NETCL_ATTR_FLOAT, Attrs::Item(2.0), false, 0, 9, {}, ""}},
+        gates);
   }
 
   const LayerType& find(const std::string& name) override {
@@ -98,6 +102,19 @@ class FakeLayers : public LayerProvider {
     if (args.values.integer("bias") != 0)
       in.push_back(t.slot({"bias", {DType::kF32, Shape{out}}, NETCL_INIT_ZEROS, 0, 0}));
     return t.recorder().call("matmul", in);
+  }
+
+  // y = x * sigmoid(x * w), twice; the attribute "slope" is for the kernels.
+  static ValueId gates(Tracer& t, const LayerArgs& args, ValueId x) {
+    const ValueId w =
+        t.slot({"w", {DType::kF32, Shape{t.recorder().desc(x).shape[1]}}, NETCL_INIT_ONES, 0, 0});
+    for (int i = 0; i < 2; ++i) {
+      const ValueId gate = t.recorder().call("sigmoid", {t.recorder().call("mul", {x, w})});
+      const ValueId y = t.recorder().call("mul", {x, gate});
+      const Attrs attrs = {{"slope", args.values.number("slope")}};
+      x = args.values.integer("fused") != 0 ? t.fused("test.gate", {x, w}, attrs, {y})[0] : y;
+    }
+    return x;
   }
 
   std::map<std::string, FakeLayer> types_;

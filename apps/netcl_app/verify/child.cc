@@ -54,6 +54,7 @@ void limit_damage() {
 void run_unit(ChildContext& context, const std::string& family, const std::string& argument) {
   if (family == "kernels") return run_kernels_unit(context, argument);
   if (family == "layer") return run_layer_unit(context, argument);
+  if (family == "fused") return run_fused_unit(context);
   run_boundary_unit(context, family);
 }
 

@@ -93,6 +93,7 @@ class ChildContext {
 void run_boundary_unit(ChildContext& context, const std::string& family);
 void run_kernels_unit(ChildContext& context, const std::string& op);
 void run_layer_unit(ChildContext& context, const std::string& type);
+void run_fused_unit(ChildContext& context);
 void run_ranks(ChildContext& context);
 
 // The child's main: `job` is its one argument. Returns the process's exit code.

@@ -87,7 +87,8 @@ const std::vector<FailingService>& failing_hosts() {
       {"layer", changed_host([](netcl_host& h) { set_failing(h.layer); }), false},
       {"boot_exchange", changed_host([](netcl_host& h) { set_failing(h.boot_exchange); }), false},
       {"boot_shared", changed_host([](netcl_host& h) { set_failing(h.boot_shared); }), false},
-      {"sublayer", changed_host([](netcl_host& h) { set_failing(h.sublayer); }), false}};
+      {"sublayer", changed_host([](netcl_host& h) { set_failing(h.sublayer); }), false},
+      {"fused", changed_host([](netcl_host& h) { set_failing(h.fused); }), false}};
   return services;
 }
 

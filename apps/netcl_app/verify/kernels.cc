@@ -21,14 +21,13 @@ namespace netcl::app::verify {
 namespace {
 
 constexpr uint64_t kSeed = 20240611;
-constexpr size_t kQuickRuns = 2;  // cases of a variant and type with --quick
 constexpr size_t kKnobCases = 1;  // cases in which a variant's knobs are turned
 constexpr int kAskers = 4;        // threads that plan at a time
 constexpr const char* kNoVariant = "no_such_variant";
 
 // A recipe in full: equal texts are equal recipes.
 std::string text_of(const Recipe& recipe) {
-  std::string out = recipe.variant;
+  std::string out = recipe.variant + (recipe.native != nullptr ? "|native" : "");
   for (const RecipeLaunch& l : recipe.launches) {
     out += str_cat("|", l.entry, "|", l.options, "|", l.source, "|", l.dims);
     for (size_t d = 0; d < 3; ++d) out += str_cat(",", l.global[d], "/", l.local[d]);
@@ -142,14 +141,14 @@ class OpTrial {
     if (served_++ == 0) check_unknown_variant(question);
     std::optional<OpCheck> judge;  // the reference takes its time
     for (const std::string& id : variants) {
-      const std::string key =
-          id + dtype_name(question.in.empty() ? DType::kF32 : question.in[0].dtype);
-      if (quick_ && runs_[key] >= kQuickRuns) continue;
+      const std::string type = dtype_name(question.in.empty() ? DType::kF32 : question.in[0].dtype);
+      size_t& runs = runs_[quick_ ? id : id + type];
+      if (quick_ && runs > 0) continue;
       const auto recipe = plan(question, id);
       if (recipe == nullptr) continue;
       if (!judge) judge.emplace(row_, op_case, seed);
       run_recipe(*judge, question, *recipe);
-      if (++runs_[key] <= kKnobCases) turn_knobs(*judge, question, id);
+      if (++runs <= kKnobCases && !quick_) turn_knobs(*judge, question, id);
     }
   }
 
@@ -245,7 +244,7 @@ class OpTrial {
   size_t served_ = 0;
   std::string first_decline_;
   std::set<std::string> planned_;
-  std::map<std::string, size_t> runs_;  // by variant and type
+  std::map<std::string, size_t> runs_;  // by variant, and type unless --quick
 };
 
 }  // namespace

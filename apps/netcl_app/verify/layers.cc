@@ -16,7 +16,9 @@ class LayerTrial {
     const LayerType& known = layers_.find(type);
     examples_ = given_examples(context.job().directory, type);
     if (examples_.empty()) examples_ = find_examples(known, layers_);
-    if (context.job().quick && examples_.size() > 2) examples_.resize(2);
+    const bool large = is_large(trace_example(examples_.front(), layers_, true));
+    const size_t most = large ? 1 : context.job().quick ? 2 : examples_.size();
+    if (examples_.size() > most) examples_.resize(most);
   }
 
   void run() {

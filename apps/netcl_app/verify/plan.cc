@@ -18,7 +18,8 @@ std::string layer(const std::string& type, const std::string& part) {
 
 namespace {
 
-void add_boundary(Plan& plan) {
+// A plugin that works on devices is given one where it is called, too.
+void add_boundary(bool on_device, Plan& plan) {
   plan.checks.insert(
       plan.checks.end(),
       {{check::kOpens, "the library loads, opens, and its process ends as it should", ""},
@@ -28,16 +29,21 @@ void add_boundary(Plan& plan) {
        {check::kCloseTwice, "close() may be called again", ""},
        {check::kSizes, "it bears hosts that are older, newer, smaller and larger than itself",
         "hosts"},
-       {check::kHostFails, "it hands on the errors of the host's services", "failing services"},
+       {check::kHostFails, "it hands on the errors of the host's services", "calls"},
        {check::kExceptions, "no exception leaves it, whatever it is asked", "questions"},
        {check::kQuiet, "it prints nothing", "processes watched"}});
   for (const char* name : {check::kOpens, check::kOpensAgain, check::kCloseTwice, check::kSizes,
                            check::kHostFails, check::kExceptions}) {
     Unit unit{name, "", {name, check::kQuiet}, true, false};
     if (unit.family == check::kOpens) unit.checks.push_back(check::kTables);
+    const bool calls = unit.family.rfind("abi.", 0) == 0;
+    unit.on_device = calls && on_device;
     plan.units.push_back(unit);
   }
 }
+
+// "vendor.op": made by a layer; the table has no row for it.
+bool is_fused(const std::string& op) { return op.find('.') != std::string::npos; }
 
 void add_kernels(const Manifest& manifest, Plan& plan) {
   plan.checks.insert(
@@ -51,9 +57,12 @@ void add_kernels(const Manifest& manifest, Plan& plan) {
        {check::kInputs, "inputs stay as they were", "runs"}});
   std::set<std::string> ops;
   for (const Provision& p : manifest.provides) {
-    if (!p.op.empty()) ops.insert(p.op);
+    if (!p.op.empty() && !is_fused(p.op)) ops.insert(p.op);
     for (const OpRow& row : op_table())
       if (!p.family.empty() && row.family == p.family) ops.insert(row.name);
+  }
+  if (ops.empty()) {  // its layers' checks try them
+    for (CheckDoc& c : plan.checks) c.optional = c.optional || c.name.rfind("kernels.", 0) == 0;
   }
   for (const std::string& op : ops) {
     plan.units.push_back({"kernels",
@@ -63,6 +72,22 @@ void add_kernels(const Manifest& manifest, Plan& plan) {
                           false,
                           true});
   }
+}
+
+// Kernels of fused ops are tried with the layers that make these ops.
+void add_fused(const Manifest& manifest, Plan& plan) {
+  Unit unit{"fused", "", {check::kOffers}, false, true};
+  for (const Provision& p : manifest.provides) {
+    if (p.layer.empty()) continue;
+    const std::vector<CheckDoc> checks = {
+        {check::layer(p.layer, "kernels"),
+         "its own kernels give what its recorded ops give, in double", "runs", true},
+        {check::layer(p.layer, "kernel_gradients"),
+         "its own kernels' gradients equal those of its recorded ops", "runs", true}};
+    for (const CheckDoc& c : checks) unit.checks.push_back(c.name);
+    plan.checks.insert(plan.checks.end(), checks.begin(), checks.end());
+  }
+  plan.units.push_back(unit);
 }
 
 void add_layers(const Manifest& manifest, Plan& plan) {
@@ -134,9 +159,12 @@ Plan plan_of(const Manifest& manifest, const std::string& only) {
   const bool kernels = manifest.has_kind("kernels"), transport = manifest.has_kind("transport");
   if (kernels || transport)
     out.checks.push_back({check::kDevice, "there is a device to try it on", ""});
-  add_boundary(out);
+  add_boundary(kernels || transport, out);
   if (kernels) add_kernels(manifest, out);
   if (manifest.has_kind("layer")) add_layers(manifest, out);
+  const bool fused = std::any_of(manifest.provides.begin(), manifest.provides.end(),
+                                 [](const Provision& p) { return is_fused(p.op); });
+  if (kernels && fused) add_fused(manifest, out);
   if (transport) add_groups(out);
   if (!only.empty()) keep_only(only, out);
   return out;

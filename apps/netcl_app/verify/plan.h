@@ -14,9 +14,10 @@
 namespace netcl::app::verify {
 
 struct CheckDoc {
-  std::string name;     // "kernels.results"
-  std::string says;     // what it means that it passes
-  std::string counted;  // what is counted while it runs: "runs"; or ""
+  std::string name;       // "kernels.results"
+  std::string says;       // what it means that it passes
+  std::string counted;    // what is counted while it runs: "runs"; or ""
+  bool optional = false;  // there may be nothing to try
 };
 
 struct Unit {

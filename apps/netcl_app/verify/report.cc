@@ -63,6 +63,7 @@ std::vector<CheckRow> Report::rows(const Plan& plan) const {
 std::vector<std::string> Report::not_run(const Plan& plan) const {
   std::vector<std::string> out;
   for (const CheckDoc& check : plan.checks) {
+    if (check.optional) continue;
     const auto found = accounts_.find(check.name);
     if (found == accounts_.end() || (found->second.ran == 0 && found->second.n_failures == 0))
       out.push_back(check.name);

@@ -16,7 +16,7 @@
 #include <deque>
 #include <mutex>
 
-#include "netcl_plugin.hpp"
+#include "netcl_transport.hpp"
 #include "opencl.h"
 #include "reduce.h"
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/abi/netcl_plugin.hpp"
+#include "core/abi/netcl_transport.hpp"
 #include "core/base/error.h"
 #include "core/collective/bootstrap.h"
 #include "core/collective/communicator.h"
