@@ -19,7 +19,8 @@ del sys.argv[-4:]
 MANIFEST = {
     "manifest": "netcl-plugin/1", "id": "faulty", "version": "1.0.0", "kinds": ["kernels", "layer"],
     "library": {"linux-x86_64": "libfaulty.so"}, "abi": {"major": 0, "minor": 4},
-    "provides": [{"op": "relu", "dtypes": ["f32"]}, {"op": "relu_grad", "dtypes": ["f32"]}, {"layer": "faulty.gain"}],
+    "provides": [{"op": op, "dtypes": ["f32"]} for op in ("relu", "relu_grad", "faulty.gain", "faulty.gain.grad")] + [
+        {"layer": "faulty.gain"}],
 }
 TRANSPORT_MANIFEST = dict(MANIFEST, kinds=["transport"], version="0.1.0", provides=[{"transport": "faulty"}])
 
@@ -68,6 +69,11 @@ LAYER_FAULTS = (
     ("another_trace", "layer.faulty.gain.replay", "traced again it is another layer"),
     ("parameter_in_evaluation", "layer.faulty.gain.replay", "they must be the same"),
     ("crash_on_a_key", "layer.faulty.gain.attributes", "NPL-11: crashed (signal 11 (SIGSEGV)) while layer faulty.gain"),
+)
+FUSED_FAULTS = (
+    ("wrong_fused", "layer.faulty.gain.kernels", "plain, faulty.gain of "),
+    ("wrong_sign", "layer.faulty.gain.kernel_gradients", "plain, faulty.gain.grad of "),
+    ("declines_all", "kernels.offers", "faulty.gain.grad: no layer of this plugin"),
 )
 TRANSPORT_FAULTS = (
     ("order_of_arrival", "transport.order", "the sum has other bits than in order"),
@@ -129,7 +135,7 @@ class Verify(unittest.TestCase):
 
     def test_the_right_twin_passes(self):
         rows = self.passes(self.plugin())
-        for faults in (BOUNDARY_FAULTS, KERNEL_FAULTS, LAYER_FAULTS):
+        for faults in (BOUNDARY_FAULTS, KERNEL_FAULTS, LAYER_FAULTS, FUSED_FAULTS):
             for _, check, _ in faults:
                 self.assertIn(check, rows)
 
@@ -145,7 +151,7 @@ class Verify(unittest.TestCase):
         self.find_all(KERNEL_FAULTS)
 
     def test_layer_faults(self):
-        self.find_all(LAYER_FAULTS)
+        self.find_all(LAYER_FAULTS + FUSED_FAULTS)
 
     def test_transport_faults(self):
         self.find_all(TRANSPORT_FAULTS, "--quick", manifest=TRANSPORT_MANIFEST, library=TRANSPORT)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "core/base/error.h"
 
@@ -91,6 +92,12 @@ bool is_export(const Elf64_Sym& symbol) {
          (visibility == STV_DEFAULT || visibility == STV_PROTECTED);
 }
 
+// The linker makes these for every library that does not say what it exports.
+bool is_of_the_linker(const std::string& name) {
+  static const char* const names[] = {"__bss_start", "_edata", "_end", "_init", "_fini"};
+  return std::any_of(std::begin(names), std::end(names), [&](const char* n) { return name == n; });
+}
+
 }  // namespace
 
 std::vector<std::string> elf_exports(std::string_view bytes) {
@@ -103,7 +110,9 @@ std::vector<std::string> elf_exports(std::string_view bytes) {
   std::vector<std::string> out;
   for (uint64_t i = 1; i < n; ++i) {
     const auto symbol = file.at<Elf64_Sym>(table + i * sizeof(Elf64_Sym));
-    if (is_export(symbol)) out.push_back(file.text(texts + symbol.st_name));
+    if (!is_export(symbol)) continue;
+    std::string name = file.text(texts + symbol.st_name);
+    if (!is_of_the_linker(name)) out.push_back(std::move(name));
   }
   std::sort(out.begin(), out.end());
   return out;

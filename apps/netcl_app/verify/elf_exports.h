@@ -9,7 +9,8 @@
 
 namespace netcl::app::verify {
 
-// Names of the defined, visible symbols of the dynamic symbol table, sorted; `bytes` is the whole
+// Names of the defined, visible symbols of the dynamic symbol table, but for those that the linker
+// makes by itself, sorted; `bytes` is the whole
 // file, for x86-64. Errors: kPlugin for a file that is damaged or has no such table.
 std::vector<std::string> elf_exports(std::string_view bytes);
 

@@ -1,5 +1,6 @@
-// A plugin of two kinds, a kernel set for relu and relu_grad and a layer, in which the tests of
-// `plugins verify` switch on one fault at a time. Without one it is right.
+// A plugin of two kinds, a kernel set for relu, relu_grad and the op of its layer, and that layer,
+// in which the tests of `plugins verify` switch on one fault at a time. Without one it is right.
+#include <algorithm>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -27,19 +28,54 @@ netcl_rc refuse(netcl_call* call, netcl_rc code, const char* why) {
 // ---- kernels: one work-item an element ----
 
 constexpr const char* kRelu =
-    "__kernel void relu_faulty_plain(__global float* x, __global float* y, const int n) {\n"
+    "__kernel void relu_faulty_plain(__global float* x, __global float* y, const int n,\n"
+    "                                const int f, const float factor) {\n"
     "  const int i = (int)get_global_id(0);\n"
     "  if (i < n) y[i] = x[i] < 0.0f ? 0.0f : x[i];\n"
     "  FAULT\n"
     "}\n";
 constexpr const char* kReluGrad =
     "__kernel void relu_grad_faulty_plain(__global float* dy, __global float* y,\n"
-    "                                     __global float* dx, const int n) {\n"
+    "                                     __global float* dx, const int n, const int f,\n"
+    "                                     const float factor) {\n"
     "  const int i = (int)get_global_id(0);\n"
     "  if (i < n) dx[i] = y[i] > 0.0f ? SIGN dy[i] : 0.0f;\n"
     "}\n";
+constexpr const char* kGain =
+    "__kernel void gain_faulty_plain(__global float* x, __global float* gain, __global float* y,\n"
+    "                                const int n, const int f, const float factor) {\n"
+    "  const int i = (int)get_global_id(0);\n"
+    "  if (i < n) y[i] = factor * x[i] * gain[GAIN];\n"
+    "}\n";
+constexpr const char* kGainGrad =
+    "__kernel void gain_grad_faulty_plain(__global float* x, __global float* gain,\n"
+    "                                     __global float* y, __global float* dy,\n"
+    "                                     __global float* dx, __global float* dgain, const int n,\n"
+    "                                     const int f, const float factor) {\n"
+    "  const int i = (int)get_global_id(0);\n"
+    "  if (i < n) dx[i] = factor * dy[i] * gain[i % f];\n"
+    "  if (i >= f) return;\n"
+    "  float sum = 0.0f;\n"
+    "  for (int j = i; j < n; j += f) sum += dy[j] * x[j];\n"
+    "  dgain[i] = SIGN factor * sum;\n"
+    "}\n";
 
-// What stands for FAULT and SIGN.
+struct Kernel {
+  const char *op, *entry, *source;
+  uint32_t n_in, n_out;
+};
+constexpr Kernel kKernels[] = {{"relu", "relu_faulty_plain", kRelu, 1, 1},
+                               {"relu_grad", "relu_grad_faulty_plain", kReluGrad, 2, 1},
+                               {"faulty.gain", "gain_faulty_plain", kGain, 2, 1},
+                               {"faulty.gain.grad", "gain_grad_faulty_plain", kGainGrad, 4, 2}};
+
+const Kernel* kernel_of(netcl_str op) {
+  for (const Kernel& kernel : kKernels)
+    if (view(op) == kernel.op) return &kernel;
+  return nullptr;
+}
+
+// What stands for FAULT, SIGN and GAIN.
 std::string defines(int64_t width) {
   std::string fault, sign;
   if (has("wrong_in_one_shape")) fault = "if (n == 1031 && i == 1030) y[i] = 9.0f;";
@@ -48,7 +84,8 @@ std::string defines(int64_t width) {
   if (has("hang_in_kernel")) fault = "for (volatile int t = 0; n > 0; ++t) {}";
   if (has("wrong_knob") && width == 4) fault = "if (i == 0) y[0] = 9.0f;";
   if (has("wrong_sign")) sign = "-";
-  return "#define FAULT " + fault + "\n#define SIGN " + sign + "\n";
+  return "#define FAULT " + fault + "\n#define SIGN " + sign + "\n#define GAIN " +
+         (has("wrong_fused") ? "0" : "i % f") + "\n";
 }
 
 uint64_t elements(const netcl_desc& desc) {
@@ -73,29 +110,37 @@ netcl_rc plan(netcl_plugin*, netcl_call* call, netcl_device*, const netcl_opkey*
   if (has("crash_in_plan")) faults::crash();
   if (has("exit_in_plan")) std::exit(0);
   if (has("exception_in_plan")) throw std::runtime_error("let out of plan");
-  const bool grad = view(key->op) == "relu_grad";
-  if (!grad && view(key->op) != "relu") return refuse(call, NETCL_DECLINE, "not this op");
-  if (key->n_in != (grad ? 2u : 1u) || key->n_out != 1)
-    return refuse(call, NETCL_E_ARG, "relu has other inputs");
+  const Kernel* const kernel = kernel_of(key->op);
+  if (kernel == nullptr) return refuse(call, NETCL_DECLINE, "not this op");
+  if (key->n_in != kernel->n_in || key->n_out != kernel->n_out)
+    return refuse(call, NETCL_E_ARG, "the op has other inputs");
   const int64_t width = width_of(view(variant));
   if (width == 0 || has("declines_all")) return refuse(call, NETCL_DECLINE, "no such variant");
   const uint64_t n = elements(key->out[0]);
   const std::string text = defines(width), id = "plain(WIDTH=" + std::to_string(width) + ")";
   const netcl_source sources[] = {{to_abi("defines"), to_abi(text)},
-                                  {to_abi("relu"), to_abi(grad ? kReluGrad : kRelu)}};
-  std::vector<netcl_arg> args = {{NETCL_ARG_INPUT, 0, {0}}};
-  if (grad) args.push_back({NETCL_ARG_INPUT, 1, {0}});
-  args.push_back({NETCL_ARG_OUTPUT, has("bad_index") ? 7u : 0u, {0}});
+                                  {to_abi("kernel"), to_abi(kernel->source)}};
+  const netcl_desc& widest = key->in[0];
+  const int64_t features = widest.rank > 0 ? widest.dim[widest.rank - 1] : 1;
+  const netcl::plugin::AttrView attrs(key->attrs, key->n_attrs);
+  std::vector<netcl_arg> args;
+  for (uint32_t i = 0; i < key->n_in; ++i) args.push_back({NETCL_ARG_INPUT, i, {0}});
+  for (uint32_t i = 0; i < key->n_out; ++i)
+    args.push_back({NETCL_ARG_OUTPUT, has("bad_index") ? 7u : i, {0}});
   args.push_back({NETCL_ARG_I32, 0, {static_cast<int64_t>(n)}});
+  args.push_back({NETCL_ARG_I32, 0, {features}});
+  args.push_back({NETCL_ARG_F32, 0, {0}});
+  args.back().u.f = attrs.find("factor") != nullptr ? attrs.number("factor") : 0;
   netcl_launch launch{};
-  launch.entry = to_abi(grad ? "relu_grad_faulty_plain" : "relu_faulty_plain");
+  launch.entry = to_abi(kernel->entry);
   launch.options = to_abi("-cl-std=CL1.2");
   launch.sources = sources;
   launch.n_sources = 2;
   launch.args = args.data();
   launch.n_args = static_cast<uint32_t>(args.size());
   launch.dims = 1;
-  launch.global[0] = n + (has("another_plan") && n > 0 ? static_cast<uint64_t>(plans) : 0);
+  launch.global[0] = std::max(n, key->n_out > 1 ? static_cast<uint64_t>(features) : 0);
+  if (has("another_plan") && n > 0) launch.global[0] += static_cast<uint64_t>(plans);
   launch.global[1] = launch.global[2] = 1;
   netcl_recipe recipe{};
   recipe.size = sizeof(recipe);
@@ -107,7 +152,7 @@ netcl_rc plan(netcl_plugin*, netcl_call* call, netcl_device*, const netcl_opkey*
 
 netcl_rc enumerate(netcl_plugin*, netcl_call*, netcl_device*, const netcl_opkey* key,
                    netcl_sink sink, void* ctx) {
-  if (view(key->op).substr(0, 4) != "relu" || has("declines_all")) return NETCL_OK;
+  if (kernel_of(key->op) == nullptr || has("declines_all")) return NETCL_OK;
   const netcl_variant item{to_abi("plain"), to_abi("")};
   return sink(ctx, &item);
 }
@@ -207,7 +252,11 @@ netcl_rc trace(netcl_plugin*, netcl_call* call, netcl_str type, const netcl_attr
   if (rc == NETCL_OK && !has("unused_parameter"))
     rc = record(call, graph, "mul", {x, gain}, {}, &x);
   out[0] = x;
-  return rc;
+  const bool whole = !has("unused_parameter") && !has("mixes_samples") && !has("forgets_errors");
+  if (rc != NETCL_OK || !whole || !NETCL_HAS(g_host, fused)) return rc;
+  const netcl_value inputs[] = {in[0], gain};
+  const netcl_attr attr = netcl::plugin::attr_float("factor", factor);
+  return g_host->fused(call, graph, to_abi("faulty.gain"), inputs, 2, &attr, 1, &x, 1, out);
 }
 
 // ---- the plugin ----
