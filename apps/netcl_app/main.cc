@@ -16,6 +16,7 @@
 #include "apps/netcl_app/transport_probe.h"
 #include "apps/netcl_app/tune/child.h"
 #include "apps/netcl_app/tune/messages.h"
+#include "apps/netcl_app/verify/child.h"
 #include "apps/netcl_app/worker.h"
 #include "core/base/error.h"
 #include "core/base/json_doc.h"
@@ -67,6 +68,7 @@ int main(int argc, char** argv) {
   if (first == "probe-child") return netcl::app::probe_child(3);
   if (first == netcl::app::kTuneChild && argc > 2)
     return netcl::app::tune_child_main(std::atoi(argv[2]));
+  if (first == "verify-child" && argc == 3) return netcl::app::verify::child_main(argv[2]);
 
   CLI::App app("netcl: trains neural networks on every OpenCL device of a workstation at once",
                "netcl-app");

@@ -59,6 +59,7 @@ void add_plugins_command(CLI::App& app, Run& run) {
   add_plugins_why(*command, run);
   add_plugins_new(*command, run);
   add_plugins_seal(*command, run);
+  add_plugins_verify(*command, run);
 }
 
 }  // namespace netcl::app

@@ -11,6 +11,7 @@ namespace netcl::app {
 void add_plugins_inspect(CLI::App& plugins, Run& run);
 void add_plugins_new(CLI::App& plugins, Run& run);
 void add_plugins_seal(CLI::App& plugins, Run& run);
+void add_plugins_verify(CLI::App& plugins, Run& run);
 void add_plugins_why(CLI::App& plugins, Run& run);
 
 }  // namespace netcl::app

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -42,6 +44,16 @@ namespace plugin __attribute__((visibility("hidden"))) {
 
   inline Plugin& self(netcl_plugin * p) { return *reinterpret_cast<Plugin*>(p); }
 
+  // The instances that are open. Never destroyed: close() may come late.
+  struct OpenInstances {
+    std::mutex mutex;
+    std::set<Plugin*> all;
+    static OpenInstances& get() {
+      static OpenInstances* const instances = new OpenInstances;
+      return *instances;
+    }
+  };
+
   template <typename P>
   netcl_rc open_plugin(const netcl_host* host, netcl_call* call, netcl_plugin_api* out) {
     if (host == nullptr || out == nullptr || !NETCL_HAS(host, fail)) return NETCL_E_ABI;
@@ -55,6 +67,8 @@ namespace plugin __attribute__((visibility("hidden"))) {
                                        ", its plugin.json says " +
                                        version(host->abi_major, host->abi_minor));
       }
+      if (out->size < NETCL_END_(out, close))
+        throw Failure(NETCL_E_ABI, "the host has no room for the plugin's table");
       P* plugin = nullptr;
       if constexpr (std::is_constructible_v<P, const netcl_host*, netcl_call*>) {
         plugin = new P(host, call);  // for a plugin that needs host services to know itself
@@ -65,6 +79,8 @@ namespace plugin __attribute__((visibility("hidden"))) {
       out->abi_minor = NETCL_ABI_MINOR;
       out->id = to_abi(plugin->id());
       out->version = to_abi(plugin->version());
+      const std::lock_guard<std::mutex> lock(OpenInstances::get().mutex);
+      OpenInstances::get().all.insert(plugin);
       out->self = reinterpret_cast<netcl_plugin*>(static_cast<Plugin*>(plugin));
       out->query = [](netcl_plugin* p, netcl_str name) -> const void* {
         try {
@@ -73,74 +89,12 @@ namespace plugin __attribute__((visibility("hidden"))) {
           return nullptr;
         }
       };
-      out->close = [](netcl_plugin* p) { delete &self(p); };
+      out->close = [](netcl_plugin* p) {  // again: nothing
+        const std::lock_guard<std::mutex> one(OpenInstances::get().mutex);
+        if (OpenInstances::get().all.erase(&self(p)) > 0) delete &self(p);
+      };
     });
   }
-
-  // ---- reduction transports
-  // One rank's end of a group. The members have the contracts of netcl_transport_api; they throw
-  // Failure. The destructor closes the group.
-  class TransportGroup {
-   public:
-    virtual ~TransportGroup() = default;
-    virtual void bucket_new(const Host& host, uint64_t bytes, netcl_bucket* out) = 0;
-    virtual void bucket_free(netcl_bucket* bucket) noexcept = 0;
-    virtual uint64_t post(const Host& host, const netcl_coll& collective) = 0;
-    virtual void wait(const Host& host, uint64_t ticket) = 0;
-    virtual void abort(std::string_view reason) noexcept = 0;
-  };
-
-  // A plugin that offers a transport.
-  class Transport : public Plugin {
-   public:
-    // `caps`: NETCL_TC_*.
-    Transport(const netcl_host* host, uint32_t caps) : Plugin(host) {
-      api_.size = sizeof(api_);
-      api_.caps = caps;
-      api_.accept = [](netcl_plugin* p, netcl_call* call, const netcl_group_spec* spec) {
-        return guard(of(p).host(), call, [&] { of(p).accept(Host(of(p).host(), call), *spec); });
-      };
-      api_.open = [](netcl_plugin* p, netcl_call* call, const netcl_group_spec* spec,
-                     void** group) {
-        return guard(of(p).host(), call,
-                     [&] { *group = of(p).open(Host(of(p).host(), call), *spec).release(); });
-      };
-      api_.bucket_new = [](netcl_plugin* p, netcl_call* call, void* group, uint64_t bytes,
-                           netcl_bucket* out) {
-        return guard(of(p).host(), call,
-                     [&] { as_group(group).bucket_new(Host(of(p).host(), call), bytes, out); });
-      };
-      api_.bucket_free = [](netcl_plugin*, void* group, netcl_bucket* bucket) {
-        as_group(group).bucket_free(bucket);
-      };
-      api_.post = [](netcl_plugin* p, netcl_call* call, void* group, const netcl_coll* collective,
-                     uint64_t* ticket) {
-        return guard(of(p).host(), call, [&] {
-          *ticket = as_group(group).post(Host(of(p).host(), call), *collective);
-        });
-      };
-      api_.wait = [](netcl_plugin* p, netcl_call* call, void* group, uint64_t ticket) {
-        return guard(of(p).host(), call,
-                     [&] { as_group(group).wait(Host(of(p).host(), call), ticket); });
-      };
-      api_.abort = [](netcl_plugin*, void* group, netcl_str reason) {
-        as_group(group).abort(view(reason));
-      };
-      api_.close = [](netcl_plugin*, void* group) { delete &as_group(group); };
-    }
-    // Throws Decline with the first pair of ranks that cannot be served.
-    virtual void accept(const Host& host, const netcl_group_spec& spec) = 0;
-    virtual std::unique_ptr<TransportGroup> open(const Host& host,
-                                                 const netcl_group_spec& spec) = 0;
-    const void* query(std::string_view interface_name) override {
-      return interface_name == NETCL_TRANSPORT_INTERFACE ? &api_ : nullptr;
-    }
-
-   private:
-    static Transport& of(netcl_plugin* p) { return static_cast<Transport&>(self(p)); }
-    static TransportGroup& as_group(void* group) { return *static_cast<TransportGroup*>(group); }
-    netcl_transport_api api_{};
-  };
 
   // ---- layers
   // "[B,8,4]", for messages: -k is shown as k times the batch.

@@ -3,6 +3,7 @@
 #ifndef NETCL_CORE_RUNTIME_HOST_CALL_H_
 #define NETCL_CORE_RUNTIME_HOST_CALL_H_
 
+#include <cstdint>
 #include <exception>
 #include <string>
 
@@ -15,8 +16,9 @@ class Bootstrap;
 class Device;
 class Tracer;
 
-// The table of services lent to every plugin.
-const netcl_host& host_table();
+// The table of services lent to plugins. A plugin of an earlier minor version meets the host that
+// it was built for: `abi_minor` is what the table says of itself.
+const netcl_host& host_table(uint32_t abi_minor = NETCL_ABI_MINOR);
 }  // namespace netcl
 
 struct netcl_call {

@@ -1,5 +1,8 @@
 // netcl_host: the services lent to plugins. Each function turns its handles into objects, does the
 // work, and turns exceptions into a status; the exception itself is kept in the call.
+#include <map>
+#include <mutex>
+
 #include "core/base/error.h"
 #include "core/cl/device.h"
 #include "core/collective/bootstrap.h"
@@ -236,7 +239,7 @@ netcl_rc boot_status(netcl_call* call, netcl_boot* boot) {
 
 }  // namespace
 
-const netcl_host& host_table() {
+const netcl_host& host_table(uint32_t abi_minor) {
   static const netcl_host table = {sizeof(netcl_host),
                                    NETCL_ABI_MAJOR,
                                    NETCL_ABI_MINOR,
@@ -259,7 +262,14 @@ const netcl_host& host_table() {
                                    boot_status,
                                    sublayer,
                                    fused};
-  return table;
+  if (abi_minor == NETCL_ABI_MINOR) return table;
+  // Never destroyed: plugins keep the table until the process ends.
+  static std::mutex mutex;
+  static auto& earlier = *new std::map<uint32_t, netcl_host>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  netcl_host& out = earlier.emplace(abi_minor, table).first->second;
+  out.abi_minor = abi_minor;
+  return out;
 }
 
 }  // namespace netcl

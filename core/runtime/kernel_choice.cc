@@ -9,8 +9,6 @@
 
 namespace netcl {
 
-namespace {
-
 bool offers(const Provision& provision, const KernelQuestion& question) {
   if (provision.op != question.op.name &&
       (provision.family.empty() || provision.family != question.op.family)) {
@@ -22,6 +20,8 @@ bool offers(const Provision& provision, const KernelQuestion& question) {
            provision.dtypes.end();
   });
 }
+
+namespace {
 
 // "vec" of "vec(ROWS=24)".
 std::string variant_id(const std::string& name) { return name.substr(0, name.find('(')); }

@@ -35,6 +35,10 @@ struct KernelCandidate {
   std::string reason;
 };
 
+// Whether the provision is for the question's op (or its family) and for its inputs' types; devices
+// do not matter.
+bool offers(const Provision& provision, const KernelQuestion& question);
+
 class KernelChoice : public KernelProvider {
  public:
   // Without `tuned` no record counts.

@@ -27,7 +27,9 @@ ErrorCode error_code_of(netcl_rc rc) {
   }
 }
 
-netcl_plugin_open_fn open_function(const Manifest& manifest) {
+}  // namespace
+
+netcl_plugin_open_fn load_entry(const Manifest& manifest) {
   try {
     // Kept for the life of the process, see plugin_host.h.
     auto* library = new boost::dll::shared_library(
@@ -43,16 +45,12 @@ netcl_plugin_open_fn open_function(const Manifest& manifest) {
   }
 }
 
-}  // namespace
-
-LoadedPlugin::LoadedPlugin(Manifest manifest, Logger log)
-    : manifest_(std::move(manifest)), log_(std::move(log)), host_(host_table()) {
-  // A plugin of an earlier minor version meets the host that it was built for.
-  host_.abi_minor = manifest_.abi_minor;
-  const netcl_plugin_open_fn open = open_function(manifest_);
+LoadedPlugin::LoadedPlugin(const Manifest& manifest, Logger log, const netcl_host& host)
+    : manifest_(manifest), log_(std::move(log)) {
+  const netcl_plugin_open_fn open = load_entry(manifest_);
   api_.size = sizeof(api_);
   netcl_call call{manifest_.id, manifest_.directory.string(), log_, "", 0, nullptr};
-  const netcl_rc rc = open(&host_, &call, &api_);
+  const netcl_rc rc = open(&host, &call, &api_);
   NETCL_CHECK(rc == NETCL_OK, ErrorCode::kPlugin, "NPL-12: opening plugin ", manifest_.id,
               " failed with status ", rc, ": ", call.error);
   NETCL_CHECK(api_.query != nullptr && api_.id.ptr != nullptr && api_.version.ptr != nullptr,
@@ -105,6 +103,12 @@ void LoadedPlugin::must(const std::string& what,
   std::string reason;
   NETCL_CHECK(call(what, body, &reason) == NETCL_OK, ErrorCode::kPlugin, what, ": plugin ", id(),
               " declines: ", reason);
+}
+
+void LoadedPlugin::close() {
+  NETCL_CHECK(NETCL_HAS(&api_, close), ErrorCode::kPlugin, "plugin ", id(),
+              " has no function close");
+  api_.close(api_.self);
 }
 
 }  // namespace netcl

@@ -169,7 +169,9 @@ LoadedPlugin& PluginHost::load(const std::string& id) {
   }
   try {
     // Never deleted: the library stays loaded, and its objects with it, until the process ends.
-    LoadedPlugin* plugin = new LoadedPlugin(manifest->second, log_);
+    LoadedPlugin* plugin = new LoadedPlugin(
+        manifest->second, log_,
+        options_.host != nullptr ? *options_.host : host_table(manifest->second.abi_minor));
     loaded_[id] = plugin;
     return *plugin;
   } catch (const Error& e) {

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/abi/netcl_plugin.h"
@@ -25,7 +26,12 @@ namespace netcl {
 struct PluginOptions {
   std::vector<std::filesystem::path> paths;  // --plugin-path, first
   std::vector<std::string> disable, only;    // globs on ids
+  // The services lent to plugins; null: host_table(). Checks lend others. Outlives the plugins.
+  const netcl_host* host = nullptr;
 };
+
+// Loads the plugin's library and finds its entry; it stays loaded. Errors: kPlugin, NPL-10, NPL-12.
+netcl_plugin_open_fn load_entry(const Manifest& manifest);
 
 // Where plugins are looked for, in order: `options.paths`, then NETCL_PLUGIN_PATH or else the
 // user's data directory and <prefix>/plugins beside the executable. In safe mode only the last.
@@ -40,8 +46,10 @@ struct PluginRow {
 // A plugin that has been opened. Lives until the process ends: libraries are never unloaded.
 class LoadedPlugin {
  public:
-  LoadedPlugin(Manifest manifest,
-               Logger log);  // Errors: kPlugin whose message begins with the code.
+  // Errors: kPlugin whose message begins with the code.
+  LoadedPlugin(Manifest manifest, Logger log)
+      : LoadedPlugin(manifest, std::move(log), host_table(manifest.abi_minor)) {}
+  LoadedPlugin(const Manifest& manifest, Logger log, const netcl_host& host);
 
   const Manifest& manifest() const { return manifest_; }
   const std::string& id() const { return manifest_.id; }
@@ -63,6 +71,10 @@ class LoadedPlugin {
   // As call(), where DECLINE is an error, too.
   void must(const std::string& what, const std::function<netcl_rc(netcl_call*)>& body) const;
 
+  // Closes the instance, after which nothing of it may be called but close() again. Only checks do:
+  // plugins live until the process ends. Errors: kPlugin if it has no function for it.
+  void close();
+
  private:
   // Size of a table in boundary 0.1.
   template <typename Table>
@@ -75,7 +87,6 @@ class LoadedPlugin {
 
   Manifest manifest_;
   Logger log_;
-  netcl_host host_;  // the table lent to it
   netcl_plugin_api api_{};
 };
 

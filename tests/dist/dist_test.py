@@ -24,6 +24,7 @@ EXPECTED = [
     "include/netcl/netcl_plugin.h",
     "include/netcl/netcl_plugin.hpp",
     "include/netcl/netcl_recipe.hpp",
+    "include/netcl/netcl_transport.hpp",
     "lib/netcl/pack.so",
     "plugins/generic/plugin.json",
     "plugins/generic/variants.json",

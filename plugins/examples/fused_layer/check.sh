@@ -70,4 +70,7 @@ for other in ops two_workers; do
       print "check: " NR " losses agree with " other ", from " first " to " last
     }'
 done
+
+echo "check: what every plugin promises"
+"$app" plugins verify "$plugins/fused_layer" --device "$device"
 echo "check: passed"

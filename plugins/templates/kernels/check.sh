@@ -6,6 +6,9 @@ set -eu
 app=${NETCL_APP:-netcl-app}
 device=${DEVICE:-cpu:0}
 
+echo "check: what every plugin promises"
+"$app" plugins verify "$1/@NAME@" --device "${DEVICE:-cpu:0}"
+
 echo "check: which kernels compute softmax"
 why=$("$app" plugins why --op softmax --shape 37,53 --device "$device" --plugin-path "$1")
 echo "$why"

@@ -7,6 +7,9 @@ here=$(dirname "$0")
 run=$(mktemp -d)
 trap 'rm -rf "$run"' EXIT
 
+echo "check: what every plugin promises"
+"$app" plugins verify "$1/@NAME@"
+
 echo "check: the layer's description and keys"
 "$app" plugins inspect @NAME@ --plugin-path "$1"
 

@@ -9,6 +9,9 @@ workers=${DEVICE:-cpu:0}/2
 run=$(mktemp -d)
 trap 'rm -rf "$run"' EXIT
 
+echo "check: what every plugin promises"
+"$app" plugins verify "$1/@NAME@" --quick --device "${DEVICE:-cpu:0}"
+
 echo "check: sums over $workers, of sizes below and above the transport's chunks"
 "$app" bench allreduce --transport @NAME@ --plugin-path "$1" --devices "$workers" --repeats 3 \
   --bytes 8,4096,3000000 --dtype f32,f16,bf16,i32,i64,u8 --json > "$run/sums"

@@ -11,7 +11,7 @@
 #include <deque>
 
 #include "interconnect.h"
-#include "netcl_plugin.hpp"
+#include "netcl_transport.hpp"
 #include "opencl.h"
 #include "reduce.h"
 

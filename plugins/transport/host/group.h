@@ -37,7 +37,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/abi/netcl_plugin.hpp"
+#include "core/abi/netcl_transport.hpp"
 #include "plugins/transport/host/bucket.h"
 #include "plugins/transport/host/collective.h"
 #include "plugins/transport/host/device_reducer.h"

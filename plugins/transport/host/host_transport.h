@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/abi/netcl_plugin.hpp"
+#include "core/abi/netcl_transport.hpp"
 #include "plugins/transport/host/group.h"
 
 namespace netcl::host_transport {

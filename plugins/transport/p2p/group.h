@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/abi/netcl_plugin.hpp"
+#include "core/abi/netcl_transport.hpp"
 #include "plugins/transport/p2p/team.h"
 
 namespace netcl::p2p_transport {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/abi/netcl_plugin.hpp"
+#include "core/abi/netcl_transport.hpp"
 #include "plugins/transport/p2p/group.h"
 
 namespace netcl::p2p_transport {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "plugins/transport/p2p/p2p_transport.h"
-#include "tests/plugins/transport/cases.h"
+#include "tests/plugins/transport/rank.h"
 
 namespace netcl::testing {
 namespace {
@@ -39,11 +39,11 @@ class P2pMatrix : public ::testing::TestWithParam<uint32_t> {};
 TEST_P(P2pMatrix, EqualsTheRankOrderOracleBitForBit) {
   const uint32_t n_ranks = GetParam();
   const uint64_t every = n_ranks == 3 ? 1 : 4;
-  Expected expected;
+  ExpectedResults expected;
   on_p2p_ranks(n_ranks, [&](Rank& rank) {
     const netcl_bucket bucket = rank.bucket(100 * 1024);
     uint64_t seed = 0;
-    for (Case c : combinations()) {
+    for (CollectiveCase c : collective_combinations()) {
       // Each combination is a kernel to build: only three ranks meet them all.
       if (n_ranks != 3 && c.dtype != NETCL_F32) continue;
       for (const uint64_t count : {0, 1, 2, 3, 15, 16, 17, 63, 64, 65, 4099}) {
@@ -60,7 +60,7 @@ TEST_P(P2pMatrix, EqualsTheRankOrderOracleBitForBit) {
 INSTANTIATE_TEST_SUITE_P(Ranks, P2pMatrix, ::testing::Values(1, 2, 3, 4, 8));
 
 TEST(P2pLarge, AMillionAndThreeElements) {
-  Expected expected;
+  ExpectedResults expected;
   on_p2p_ranks(3, [&](Rank& rank) {
     const netcl_bucket bucket = rank.bucket(5'000'000);
     run_case(rank, bucket, {NETCL_ALL_REDUCE, NETCL_F32, NETCL_SUM, 1'000'003, 0, 1}, expected);

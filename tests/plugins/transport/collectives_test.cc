@@ -6,7 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/plugins/transport/cases.h"
+#include "core/verify/collective_oracle.h"
+#include "tests/plugins/transport/rank.h"
 
 namespace netcl::testing {
 namespace {
@@ -42,19 +43,19 @@ class Matrix : public ::testing::TestWithParam<std::tuple<uint32_t, Mode>> {};
 TEST_P(Matrix, EqualsTheRankOrderOracleBitForBit) {
   const auto [n_ranks, mode] = GetParam();
   TestDevice device;
-  Expected expected;
+  ExpectedResults expected;
   // Three ranks meet every case, the others an even choice of them.
   const uint64_t every = n_ranks == 3 ? 1 : 5;
   on_ranks(
       device, n_ranks, [mode = mode](uint32_t r) { return options_of(mode, r, kChunk); }, 60'000,
       [&, n = n_ranks, mode = mode](Rank& rank) {
         const bool on_devices = mode == Mode::kOnDevices && n > 1;
-        ASSERT_EQ(rank.group().reduction(), on_devices ? "the devices reduce" : "");
+        ASSERT_EQ(rank.host_group().reduction(), on_devices ? "the devices reduce" : "");
         netcl_bucket small = rank.bucket(40 * 1024);
         netcl_bucket large = rank.bucket(100 * 1024);
         uint64_t seed = 0;
         for (const netcl_bucket* bucket : {&small, &large}) {
-          for (Case c : combinations()) {
+          for (CollectiveCase c : collective_combinations()) {
             const uint64_t chunk = kChunk / size_of_dtype(c.dtype);
             for (const uint64_t count :
                  {uint64_t{0}, uint64_t{1}, uint64_t{2}, uint64_t{3}, uint64_t{15}, uint64_t{16},
@@ -98,24 +99,25 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Matrix,
                                   mode_name(std::get<1>(param.param));
                          });
 
-void run_large(Mode mode, uint32_t n_ranks, uint64_t chunk_bytes, const std::vector<Case>& cases) {
+void run_large(Mode mode, uint32_t n_ranks, uint64_t chunk_bytes,
+               const std::vector<CollectiveCase>& cases) {
   TestDevice device;
-  Expected expected;
+  ExpectedResults expected;
   uint64_t bytes = 0;
-  for (const Case& c : cases) {
+  for (const CollectiveCase& c : cases) {
     bytes = std::max(bytes, (c.offset + c.count) * size_of_dtype(c.dtype));
   }
   on_ranks(
       device, n_ranks, [&](uint32_t r) { return options_of(mode, r, chunk_bytes); }, 60'000,
       [&](Rank& rank) {
         const netcl_bucket bucket = rank.bucket(bytes);
-        for (const Case& c : cases) run_case(rank, bucket, c, expected);
+        for (const CollectiveCase& c : cases) run_case(rank, bucket, c, expected);
       });
 }
 
 TEST(Large, AMillionAndThreeElements) {
   constexpr uint64_t kMillion = 1'000'003;
-  const std::vector<Case> cases = {
+  const std::vector<CollectiveCase> cases = {
       {NETCL_ALL_REDUCE, NETCL_F32, NETCL_SUM, kMillion, 0, 1},
       {NETCL_REDUCE_SCATTER, NETCL_BF16, NETCL_MEAN, kMillion, 3, 2},
       {NETCL_ALL_GATHER, NETCL_F16, 0, kMillion, 1, 3},
@@ -134,7 +136,7 @@ TEST(Large, SixteenMebiElementsAndOne) {
 
 TEST(SmallMessage, InALargeBucketOfCopyingRanks) {
   // One wait instead of two; the larger ones before and after use the same bucket.
-  std::vector<Case> cases;
+  std::vector<CollectiveCase> cases;
   for (uint64_t i = 1; i <= 60; ++i) {
     cases.push_back({i % 3 == 0 ? NETCL_ALL_GATHER : NETCL_ALL_REDUCE, NETCL_F32, NETCL_SUM,
                      i % 4 == 0 ? uint64_t{40'000} : i * 7, i, i});
@@ -152,9 +154,9 @@ TEST(OpeningAGroup, TriesWhetherTheDevicesReduce) {
     Options options = staged(0, false);
     options.kernels = reduce_kernels_dir();
     std::vector<std::string> choices(n_ranks);
-    Expected expected;
+    ExpectedResults expected;
     on_ranks(device, n_ranks, options, 60'000, [&](Rank& rank) {
-      choices[rank.rank()] = rank.group().reduction();
+      choices[rank.rank()] = rank.host_group().reduction();
       const netcl_bucket bucket = rank.bucket(200'000);
       for (uint64_t seed = 1; seed <= 4; ++seed) {
         run_case(rank, bucket, {NETCL_ALL_REDUCE, NETCL_F32, NETCL_SUM, 50'000, 0, seed}, expected);

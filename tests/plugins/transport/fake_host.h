@@ -6,14 +6,16 @@
 
 #include <CL/cl.h>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "core/abi/netcl_plugin.h"
+#include "core/abi/netcl_transport.hpp"
 #include "core/base/error.h"
 #include "core/collective/bootstrap.h"
+#include "core/collective/communicator.h"
 
 struct netcl_call {
   netcl_rc code = NETCL_OK;
@@ -97,6 +99,20 @@ inline netcl_host make_fake_host() {
     return fake_fail(call, NETCL_E_PEER, 0, {reason->data(), reason->size()});
   };
   return h;
+}
+
+// How a Communicator or a TransportRank reaches a transport of this process.
+inline TransportAccess access_of(plugin::Transport& transport, const std::string& name) {
+  TransportAccess out;
+  out.api = static_cast<const netcl_transport_api*>(transport.query(NETCL_TRANSPORT_INTERFACE));
+  out.self = reinterpret_cast<netcl_plugin*>(static_cast<plugin::Plugin*>(&transport));
+  out.name = name;
+  out.call = [](const std::function<netcl_rc(netcl_call*)>& body) {
+    netcl_call call;
+    const netcl_rc rc = body(&call);
+    return CallResult{rc, call.text};
+  };
+  return out;
 }
 
 }  // namespace netcl::testing

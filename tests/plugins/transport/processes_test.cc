@@ -50,14 +50,7 @@ struct Worker {
     spec.device = device.handle();
     spec.boot = reinterpret_cast<netcl_boot*>(&boot);
     spec.timeout_ns = timeout_ms * 1'000'000;
-    access.api = static_cast<const netcl_transport_api*>(plugin.query(NETCL_TRANSPORT_INTERFACE));
-    access.self = reinterpret_cast<netcl_plugin*>(static_cast<plugin::Plugin*>(&plugin));
-    access.name = "host";
-    access.call = [](const std::function<netcl_rc(netcl_call*)>& body) {
-      netcl_call call;
-      const netcl_rc rc = body(&call);
-      return CallResult{rc, call.text};
-    };
+    access = access_of(plugin, "host");
     cl_int code = CL_SUCCESS;
     queue = clCreateCommandQueue(device.context, device.device, 0, &code);
     host_transport::check_cl(code, "clCreateCommandQueue");

@@ -1,4 +1,4 @@
-// One rank of a transport test: plugin, group, and calls that throw netcl::Error on a bad status.
+// One rank of a transport test: plugin, set-up, group, and calls that throw a bad status.
 #ifndef NETCL_TESTS_PLUGINS_TRANSPORT_RANK_H_
 #define NETCL_TESTS_PLUGINS_TRANSPORT_RANK_H_
 
@@ -13,28 +13,14 @@
 #include <thread>
 #include <vector>
 
+#include "core/verify/collective_case.h"
+#include "core/verify/transport_rank.h"
 #include "plugins/transport/host/host_transport.h"
 #include "tests/plugins/transport/fake_host.h"
 
 namespace netcl::testing {
 
-// A status of the transport as an exception.
-struct Status : std::exception {
-  Status(netcl_rc c, std::string t) : code(c), text(std::move(t)) {}
-  const char* what() const noexcept override { return text.c_str(); }
-  netcl_rc code;
-  std::string text;
-};
-
-// Status and text of what the rank's call throws.
-inline Status status_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Status& s) {
-    return s;
-  }
-  return {NETCL_OK, "no error"};
-}
+using Status = TransportStatus;
 
 // Options with one way to stage.
 inline host_transport::Options staged(uint64_t chunk_bytes, bool zero_copy) {
@@ -58,136 +44,63 @@ inline std::string reduce_kernels_dir() {
 
 using MakeTransport = std::function<std::unique_ptr<plugin::Transport>(const netcl_host*)>;
 
-class Rank {
- public:
+// What a Rank is made of, which must be there before the group opens.
+struct RankParts {
   // A test of late ranks shortens the collectives' patience only, not that of set-up.
   static constexpr uint64_t kSetUpNs = 60'000'000'000u;
 
+  RankParts(TestDevice& device, std::shared_ptr<Segment> segment, uint32_t rank,
+            const MakeTransport& make, uint64_t timeout_ms)
+      : host(make_fake_host()), boot(segment, rank, kSetUpNs), transport(make(&host)) {
+    for (uint32_t r = 0; r < segment->n_ranks(); ++r) members.push_back({r, 0, 0, 0});
+    spec.size = sizeof(spec);
+    spec.rank = rank;
+    spec.n_ranks = segment->n_ranks();
+    spec.members = members.data();
+    spec.device = device.handle();
+    spec.boot = reinterpret_cast<netcl_boot*>(&boot);
+    spec.timeout_ns = timeout_ms * 1'000'000;
+    access = access_of(*transport, "test");
+    cl_int code = CL_SUCCESS;
+    queue = cl::CommandQueue(clCreateCommandQueue(device.context, device.device, 0, &code));
+    host_transport::check_cl(code, "clCreateCommandQueue");
+  }
+
+  netcl_host host;
+  Bootstrap boot;
+  std::unique_ptr<plugin::Transport> transport;
+  std::vector<netcl_member> members;
+  netcl_group_spec spec{};
+  TransportAccess access;
+  cl::CommandQueue queue;
+};
+
+class Rank : private RankParts, public TransportRank {
+ public:
   Rank(TestDevice& device, std::shared_ptr<Segment> segment, uint32_t rank,
        const host_transport::Options& options, uint64_t timeout_ms = 60'000)
       : Rank(
             device, std::move(segment), rank,
-            [&](const netcl_host* host) {
-              return std::make_unique<host_transport::HostTransport>(host, options);
+            [&](const netcl_host* table) {
+              return std::make_unique<host_transport::HostTransport>(table, options);
             },
             timeout_ms) {}
   // Of any transport.
   Rank(TestDevice& device, std::shared_ptr<Segment> segment, uint32_t rank,
        const MakeTransport& make, uint64_t timeout_ms)
-      : rank_(rank),
-        n_ranks_(segment->n_ranks()),
-        device_(device),
-        host_(make_fake_host()),
-        boot_(std::move(segment), rank, kSetUpNs),
-        plugin_(make(&host_)) {
-    const auto* table = plugin_->query(NETCL_TRANSPORT_INTERFACE);
-    api_ = static_cast<const netcl_transport_api*>(table);
-    std::vector<netcl_member> members(n_ranks_);
-    for (uint32_t r = 0; r < n_ranks_; ++r) members[r] = {r, 0, 0, 0};
-    netcl_group_spec spec{};
-    spec.size = sizeof(spec);
-    spec.rank = rank;
-    spec.n_ranks = n_ranks_;
-    spec.members = members.data();
-    spec.device = device.handle();
-    spec.boot = reinterpret_cast<netcl_boot*>(&boot_);
-    spec.timeout_ns = timeout_ms * 1'000'000;
-    call([&](netcl_call* c) { return api_->open(self(), c, &spec, &group_); });
-    cl_int code = CL_SUCCESS;
-    queue_ = clCreateCommandQueue(device.context, device.device, 0, &code);
-    host_transport::check_cl(code, "clCreateCommandQueue");
-  }
-  Rank(const Rank&) = delete;
-  Rank& operator=(const Rank&) = delete;
-  ~Rank() {
-    if (group_ != nullptr) api_->close(self(), group_);
-    if (queue_ != nullptr) clReleaseCommandQueue(queue_);
-  }
+      : RankParts(device, std::move(segment), rank, make, timeout_ms),
+        TransportRank(access, spec, RankParts::queue) {}
 
-  uint32_t rank() const { return rank_; }
-  uint32_t n_ranks() const { return n_ranks_; }
-  cl_command_queue queue() const { return queue_; }
-  host_transport::HostGroup& group() { return *static_cast<host_transport::HostGroup*>(group_); }
-  const netcl_transport_api& api() const { return *api_; }
-  netcl_plugin* self() {
-    return reinterpret_cast<netcl_plugin*>(static_cast<plugin::Plugin*>(plugin_.get()));
+  host_transport::HostGroup& host_group() {
+    return *static_cast<host_transport::HostGroup*>(group());
   }
-
-  netcl_bucket bucket(uint64_t bytes) {
-    netcl_bucket b{};
-    b.size = sizeof(b);
-    call([&](netcl_call* c) { return api_->bucket_new(self(), c, group_, bytes, &b); });
-    return b;
-  }
-  void free(netcl_bucket& b) { api_->bucket_free(self(), group_, &b); }
-
-  uint64_t post(const netcl_coll& coll) {
-    uint64_t ticket = 0;
-    call([&](netcl_call* c) { return api_->post(self(), c, group_, &coll, &ticket); });
-    return ticket;
-  }
-  void wait(uint64_t ticket) {
-    call([&](netcl_call* c) { return api_->wait(self(), c, group_, ticket); });
-  }
-  void abort(const std::string& reason) {
-    api_->abort(self(), group_, {reason.data(), reason.size()});
-  }
-
-  static netcl_coll all_reduce(const netcl_bucket& b, uint64_t offset_bytes, uint64_t count,
-                               uint32_t dtype, uint32_t op, const char* name = "test") {
-    netcl_coll c{};
-    c.size = sizeof(c);
-    c.kind = NETCL_ALL_REDUCE;
-    c.dtype = dtype;
-    c.redop = op;
-    c.offset_bytes = offset_bytes;
-    c.count = count;
-    c.bucket = &b;
-    c.name = {name, std::strlen(name)};
-    return c;
-  }
-  static netcl_coll barrier(const char* name = "barrier") {
-    netcl_coll c{};
-    c.size = sizeof(c);
-    c.kind = NETCL_BARRIER;
-    c.name = {name, std::strlen(name)};
-    return c;
-  }
-
-  // Starts writing `bytes` into `send` and returns the event after which they lie there.
-  cl_event write(const netcl_bucket& b, uint64_t offset, const void* data, uint64_t bytes) {
-    if (bytes == 0) return nullptr;
-    cl_event event = nullptr;
-    host_transport::check_cl(clEnqueueWriteBuffer(queue_, static_cast<cl_mem>(b.send), CL_FALSE,
-                                                  offset, bytes, data, 0, nullptr, &event),
-                             "clEnqueueWriteBuffer");
-    host_transport::check_cl(clFlush(queue_), "clFlush");
-    return event;
-  }
-  void read(const netcl_bucket& b, uint64_t offset, void* data, uint64_t bytes) {
-    if (bytes == 0) return;
-    host_transport::check_cl(clEnqueueReadBuffer(queue_, static_cast<cl_mem>(b.recv), CL_TRUE,
-                                                 offset, bytes, data, 0, nullptr, nullptr),
-                             "clEnqueueReadBuffer");
-  }
-
- private:
-  template <typename Body>
-  void call(Body&& body) {
-    netcl_call c;
-    const netcl_rc rc = body(&c);
-    if (rc != NETCL_OK) throw Status(rc, c.text);
-  }
-
-  uint32_t rank_, n_ranks_;
-  TestDevice& device_;
-  netcl_host host_;
-  Bootstrap boot_;
-  std::unique_ptr<plugin::Transport> plugin_;
-  const netcl_transport_api* api_ = nullptr;
-  void* group_ = nullptr;
-  cl_command_queue queue_ = nullptr;
 };
+
+// Runs the case on this rank, and fails the test where its result is wrong.
+inline void run_case(Rank& rank, const netcl_bucket& bucket, const CollectiveCase& c,
+                     ExpectedResults& expected) {
+  EXPECT_EQ(check_collective(rank, bucket, c, expected), "");
+}
 
 // Runs `body(rank)` on a thread for each rank. The first exception is thrown again, after all
 // ended.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/plugins/transport/cases.h"
+#include "tests/plugins/transport/rank.h"
 
 extern "C" netcl_rc netcl_plugin_open_v1(const netcl_host* host, netcl_call* call,
                                          netcl_plugin_api* out);
@@ -39,21 +39,11 @@ class TemplateMatrix : public ::testing::TestWithParam<uint32_t> {};
 
 TEST_P(TemplateMatrix, EqualsTheRankOrderOracleBitForBit) {
   const uint32_t n_ranks = GetParam();
-  Expected expected;
-  // Three ranks meet every case, the others an even choice of them.
-  const uint64_t every = n_ranks == 3 ? 1 : 5;
+  ExpectedResults expected;
   on_template_ranks(n_ranks, [&](Rank& rank) {
-    netcl_bucket bucket = rank.bucket(100 * 1024);
-    uint64_t seed = 0;
-    for (Case c : combinations()) {
-      for (const uint64_t count : {0, 1, 2, 3, 16, 65, 4099}) {
-        c.seed = ++seed;
-        if (mixed(c.seed + n_ranks) % every != 0) continue;
-        c.count = count;
-        c.offset = mixed(c.seed) % 3 * 17;
-        run_case(rank, bucket, c, expected);
-      }
-    }
+    netcl_bucket bucket = rank.bucket(kMatrixBucketBytes);
+    for (const CollectiveCase& c : collective_matrix(n_ranks, {0, 1, 2, 3, 16, 65, 4099}))
+      run_case(rank, bucket, c, expected);
     rank.free(bucket);
   });
 }
@@ -61,7 +51,7 @@ TEST_P(TemplateMatrix, EqualsTheRankOrderOracleBitForBit) {
 INSTANTIATE_TEST_SUITE_P(Ranks, TemplateMatrix, ::testing::Values(1, 2, 3, 5));
 
 TEST(Template, MoreThanAChunk) {
-  Expected expected;
+  ExpectedResults expected;
   on_template_ranks(3, [&](Rank& rank) {
     netcl_bucket bucket = rank.bucket(5'000'000);
     run_case(rank, bucket, {NETCL_ALL_REDUCE, NETCL_F32, NETCL_SUM, 1'000'003, 0, 1}, expected);

@@ -1,40 +1,24 @@
-// What a collective must yield, one element at a time, written as plainly as can be and without a
-// line of the transport's: sums in rank order, 16-bit floats through scaling by powers of two.
-#ifndef NETCL_TESTS_PLUGINS_TRANSPORT_ORACLE_H_
-#define NETCL_TESTS_PLUGINS_TRANSPORT_ORACLE_H_
+#include "core/verify/collective_oracle.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstring>
 #include <limits>
-#include <vector>
 
 #include "core/abi/netcl_plugin.h"
 
-namespace netcl::testing {
+namespace netcl {
 
-inline uint64_t size_of_dtype(uint32_t dtype) {
-  switch (dtype) {
-    case NETCL_F32:
-    case NETCL_I32:
-      return 4;
-    case NETCL_I64:
-      return 8;
-    case NETCL_U8:
-      return 1;
-    default:
-      return 2;
-  }
-}
+namespace {
 
-inline uint64_t bits_of(float v) {
+uint64_t bits_of(float v) {
   uint32_t bits = 0;
   std::memcpy(&bits, &v, 4);
   return bits;
 }
 
 // A float of 1 + exponent_bits + mantissa_bits, to nearest, ties to even.
-inline uint64_t pack_float(float v, int exponent_bits, int mantissa_bits) {
+uint64_t pack_float(float v, int exponent_bits, int mantissa_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const uint64_t infinity = ((uint64_t{1} << exponent_bits) - 1) << mantissa_bits;
   if (std::isnan(v)) return infinity | (uint64_t{1} << (mantissa_bits - 1));
@@ -53,7 +37,7 @@ inline uint64_t pack_float(float v, int exponent_bits, int mantissa_bits) {
   return sign | (static_cast<uint64_t>(e + bias) << mantissa_bits) | (q - one);
 }
 
-inline float unpack_float(uint64_t bits, int exponent_bits, int mantissa_bits) {
+float unpack_float(uint64_t bits, int exponent_bits, int mantissa_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1, top = (1 << exponent_bits) - 1;
   const auto e = static_cast<int>(bits >> mantissa_bits) & top;
   const auto m = static_cast<double>(bits & ((uint64_t{1} << mantissa_bits) - 1));
@@ -65,7 +49,7 @@ inline float unpack_float(uint64_t bits, int exponent_bits, int mantissa_bits) {
   return static_cast<float>(sign * x);
 }
 
-inline float to_float(uint32_t dtype, uint64_t bits) {
+float to_float(uint32_t dtype, uint64_t bits) {
   if (dtype == NETCL_F16) return unpack_float(bits, 5, 10);
   if (dtype == NETCL_BF16) return unpack_float(bits, 8, 7);
   const auto word = static_cast<uint32_t>(bits);
@@ -74,18 +58,13 @@ inline float to_float(uint32_t dtype, uint64_t bits) {
   return v;
 }
 
-inline uint64_t from_float(uint32_t dtype, float v) {
+uint64_t from_float(uint32_t dtype, float v) {
   if (dtype == NETCL_F16) return pack_float(v, 5, 10);
   if (dtype == NETCL_BF16) return pack_float(v, 8, 7);
   return std::isnan(v) ? 0x7fc00000u : bits_of(v);
 }
 
-inline bool is_float(uint32_t dtype) {
-  return dtype == NETCL_F32 || dtype == NETCL_F16 || dtype == NETCL_BF16;
-}
-
-inline float reduce_floats(uint32_t op, const std::vector<float>& x,
-                           const std::vector<double>& weights) {
+float reduce_floats(uint32_t op, const std::vector<float>& x, const std::vector<double>& weights) {
   if (op != NETCL_MEAN) {
     volatile float acc = x[0];  // volatile: one rounding an operation
     for (size_t r = 1; r < x.size(); ++r) {
@@ -130,10 +109,29 @@ T reduce_integers(uint32_t op, const std::vector<uint64_t>& bits) {
   return acc;
 }
 
-// The bits of one element of a reduction over the ranks' bits.
-inline uint64_t reduce_element(uint32_t dtype, uint32_t op, const std::vector<uint64_t>& bits,
-                               const std::vector<double>& weights) {
-  if (is_float(dtype)) {
+}  // namespace
+
+uint64_t size_of_dtype(uint32_t dtype) {
+  switch (dtype) {
+    case NETCL_F32:
+    case NETCL_I32:
+      return 4;
+    case NETCL_I64:
+      return 8;
+    case NETCL_U8:
+      return 1;
+    default:
+      return 2;
+  }
+}
+
+bool is_float_dtype(uint32_t dtype) {
+  return dtype == NETCL_F32 || dtype == NETCL_F16 || dtype == NETCL_BF16;
+}
+
+uint64_t reduce_element(uint32_t dtype, uint32_t op, const std::vector<uint64_t>& bits,
+                        const std::vector<double>& weights) {
+  if (is_float_dtype(dtype)) {
     std::vector<float> x;
     for (const uint64_t b : bits) x.push_back(to_float(dtype, b));
     return from_float(dtype, reduce_floats(op, x, weights));
@@ -145,6 +143,4 @@ inline uint64_t reduce_element(uint32_t dtype, uint32_t op, const std::vector<ui
   return static_cast<uint64_t>(reduce_integers<int64_t>(op, bits));
 }
 
-}  // namespace netcl::testing
-
-#endif  // NETCL_TESTS_PLUGINS_TRANSPORT_ORACLE_H_
+}  // namespace netcl
