@@ -7,32 +7,31 @@ usage: faulty_transport.py OUT_DIR SOURCE...
 import os
 import sys
 
-# Words of transport.cc and what stands there instead; each must be there once.
-CHANGES = (
+# Words of a file and what stands there instead; each must be there once.
+CHANGES = {"transport.cc": (
     ('#include "opencl.h"\n', '#include "opencl.h"\n#include "tests/verify/faults/fault.h"\n'),
     ("@NAME@\"; }", "faulty\"; }"),
-    # A dead rank, a late one and abort() are not looked at.
-    ('check(host.table()->boot_status(host.call(), boot_), "boot_status");',
-     'if (!faults::has("ignores_dead_peer")) check(host.table()->boot_status(host.call(), boot_), "boot_status");'),
-    ("if (std::chrono::steady_clock::now() - begin > ",
-     'if (!faults::has("ignores_limit") && std::chrono::steady_clock::now() - begin > '),
-    ("if (aborted_) throw", 'if (aborted_ && !faults::has("ignores_abort")) throw'),
     # Adds in the order in which the ranks came.
-    ("  Announcement announced;\n", "  Announcement announced;\n  std::atomic<uint64_t> tickets;\n  uint64_t arrival;\n"),
-    ("    places_[rank_].announced = p.what;\n",
-     "    places_[rank_].arrival = places_[0].tickets.fetch_add(1);\n    places_[rank_].announced = p.what;\n"),
-    ("in.push_back(slot(r));", "in.push_back(slot(by_arrival(r)));"),
-    ("  char* slot(uint32_t rank) const", """  uint32_t by_arrival(uint32_t place) const {
-    if (!faults::has("order_of_arrival")) return place;
+    ("  char name[64];\n", "  char name[64];\n  uint64_t arrival;\n"),
+    ("    std::memcpy(links_.mine(), &p.what, sizeof(p.what));\n",
+     "    Announcement told = p.what;\n    told.arrival = links_.ticket();\n"
+     "    std::memcpy(links_.mine(), &told, sizeof(told));\n    arrivals_.clear();\n"),
+    ("      weights.push_back(other.weight);\n",
+     "      weights.push_back(other.weight);\n      arrivals_.push_back(other.arrival);\n"),
+    ("{all.begin(), all.end()}", "by_arrival(all)"),
+    ("  std::vector<char> result_;\n", """  std::vector<const void*> by_arrival(const std::vector<const char*>& all) const {
+    std::vector<const void*> out(all.begin(), all.end());
+    if (!faults::has("order_of_arrival")) return out;
     for (uint32_t r = 0; r < n_ranks_; ++r) {
       uint32_t before = 0;
-      for (uint32_t o = 0; o < n_ranks_; ++o) before += places_[o].arrival < places_[r].arrival ? 1 : 0;
-      if (before == place) return r;
+      for (uint32_t o = 0; o < n_ranks_; ++o) before += arrivals_[o] < arrivals_[r] ? 1 : 0;
+      out[before] = all[r];
     }
-    return place;
+    return out;
   }
-
-  char* slot(uint32_t rank) const"""),
+  std::vector<uint64_t> arrivals_;
+  std::vector<char> result_;
+"""),
     # Wrong results, and ranks that disagree.
     ("const uint64_t at = p.what.offset_bytes + first * size;",
      'const uint64_t at = p.what.offset_bytes + (faults::has("wrong_chunk") ? 0 : first * size);'),
@@ -44,13 +43,24 @@ CHANGES = (
     ("  void run(const Host& host, const Posted& p) {\n",
      "  void run(const Host& host, const Posted& p) {\n"
      '    if (faults::has("crash_in_wait") && rank_ == 1) faults::crash();\n'),
-)
+), "interconnect.cc": (
+    ('#include "interconnect.h"\n', '#include "interconnect.h"\n#include "tests/verify/faults/fault.h"\n'),
+    # A dead rank, a late one and abort() are not looked at.
+    ('check(host.table()->boot_status(host.call(), boot_), "boot_status");',
+     'if (!faults::has("ignores_dead_peer")) check(host.table()->boot_status(host.call(), boot_), "boot_status");'),
+    ("if (std::chrono::steady_clock::now() - begin > ",
+     'if (!faults::has("ignores_limit") && std::chrono::steady_clock::now() - begin > '),
+    ("if (aborted_) throw", 'if (aborted_ && !faults::has("ignores_abort")) throw'),
+), "interconnect.h": (
+    ("  std::atomic<uint64_t> stage;", "  std::atomic<uint64_t> tickets;\n  std::atomic<uint64_t> stage;"),
+    ("  // Ends a wait; may be", "  uint64_t ticket() { return places_[0].tickets.fetch_add(1); }\n  // Ends a wait; may be"),
+)}
 
 
-def changed(text):
-    for words, others in CHANGES:
+def changed(name, text):
+    for words, others in CHANGES.get(name, ()):
         if text.count(words) != 1:
-            sys.exit("transport.cc has %d times, not once: %s" % (text.count(words), words))
+            sys.exit("%s has %d times, not once: %s" % (name, text.count(words), words))
         text = text.replace(words, others)
     return text
 
@@ -64,7 +74,7 @@ def main(out, *sources):
             text = file.read()
         name = name[:-len(".in")] if name.endswith(".in") else name
         with open(os.path.join(out, name), "w") as file:
-            file.write(changed(text) if name == "transport.cc" else text)
+            file.write(changed(name, text))
 
 
 if __name__ == "__main__":
