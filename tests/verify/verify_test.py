@@ -73,7 +73,7 @@ LAYER_FAULTS = (
 FUSED_FAULTS = (
     ("wrong_fused", "layer.faulty.gain.kernels", "plain, faulty.gain of "),
     ("wrong_sign", "layer.faulty.gain.kernel_gradients", "plain, faulty.gain.grad of "),
-    ("declines_all", "kernels.offers", "faulty.gain.grad: no layer of this plugin"),
+    ("declines_all", "kernels.offers", "faulty.gain: no layer of this plugin"),
 )
 TRANSPORT_FAULTS = (
     ("order_of_arrival", "transport.order", "the sum has other bits than in order"),

@@ -33,7 +33,7 @@ inline bool has(const char* name) {
 
 // A real fault: OpenCL drivers catch a SIGSEGV that is raised.
 inline void crash() {
-  int* volatile nowhere = nullptr;
+  volatile int* volatile nowhere = nullptr;
   *nowhere = 1;
 }
 
