@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/ops/op.h"
+#include "core/runtime/tuned_store.h"
 
 namespace netcl::app {
 

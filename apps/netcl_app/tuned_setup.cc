@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/runtime/tuned_kernels.h"
 #include "core/verify/variant_check.h"
 
 namespace netcl::app {

@@ -7,7 +7,7 @@
 #include "core/base/json_doc.h"
 #include "core/base/log.h"
 #include "core/runtime/kernel_choice.h"
-#include "core/runtime/tuned_kernels.h"
+#include "core/runtime/tuned_options.h"
 
 namespace netcl::app {
 

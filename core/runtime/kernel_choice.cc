@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/ops/fused.h"
 #include "core/runtime/kernel_set.h"
+#include "core/runtime/tuned_kernels.h"
 
 namespace netcl {
 
@@ -27,6 +28,14 @@ namespace {
 std::string variant_id(const std::string& name) { return name.substr(0, name.find('(')); }
 
 }  // namespace
+
+KernelChoice::KernelChoice(PluginHost& plugins, std::map<std::string, KernelPin> pins,
+                           TunedOptions tuned)
+    : plugins_(plugins),
+      pins_(std::move(pins)),
+      tuned_(std::make_unique<TunedKernels>(plugins, std::move(tuned))) {}
+
+KernelChoice::~KernelChoice() = default;
 
 const KernelPin* KernelChoice::pin_of(const std::string& op) const {
   const auto pin = pins_.find(op);
@@ -147,8 +156,8 @@ std::shared_ptr<const Recipe> KernelChoice::fused_recipe(Device& device,
   return recipes_[key] = answer;
 }
 
-TunedKernels::Answer KernelChoice::tuned(Device& device, const KernelQuestion& question,
-                                         const std::vector<Ranked>& able, const Recipe& untuned) {
+TunedAnswer KernelChoice::tuned(Device& device, const KernelQuestion& question,
+                                const std::vector<Ranked>& able, const Recipe& untuned) {
   const KernelPin* pin = pin_of(question.op.name);
   if (pin != nullptr && !pin->variant.empty()) return {};
   std::vector<const Manifest*> manifests;
@@ -156,7 +165,7 @@ TunedKernels::Answer KernelChoice::tuned(Device& device, const KernelQuestion& q
   const auto usual = [&](const KernelQuestion& asked, std::string* reason) {
     return least_specific(device, asked, reason);
   };
-  return tuned_.choose(device, question, manifests, untuned, usual);
+  return tuned_->choose(device, question, manifests, untuned, usual);
 }
 
 std::vector<KernelCandidate> KernelChoice::why(Device& device, const KernelQuestion& question) {
@@ -164,7 +173,7 @@ std::vector<KernelCandidate> KernelChoice::why(Device& device, const KernelQuest
   std::vector<KernelCandidate> refused, out;
   const KernelPin* pin = pin_of(question.op.name);
   const std::vector<Ranked> able = candidates(device.info(), question, &refused);
-  TunedKernels::Answer best;
+  TunedAnswer best;
   bool chosen = false;
   for (const Ranked& candidate : able) {
     const std::string& id = candidate.manifest->id;

@@ -10,6 +10,7 @@
 #define NETCL_CORE_RUNTIME_KERNEL_CHOICE_H_
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -17,9 +18,13 @@
 
 #include "core/ops/kernel_provider.h"
 #include "core/runtime/plugin_host.h"
-#include "core/runtime/tuned_kernels.h"
+#include "core/runtime/tuned_options.h"
+#include "core/runtime/tuned_record.h"
 
 namespace netcl {
+
+class TunedKernels;
+struct TunedAnswer;
 
 struct KernelPin {
   // In place of a plugin: the ops that a layer recorded for a fused op, and for its gradient unless
@@ -42,8 +47,8 @@ bool offers(const Provision& provision, const KernelQuestion& question);
 class KernelChoice : public KernelProvider {
  public:
   // Without `tuned` no record counts.
-  KernelChoice(PluginHost& plugins, std::map<std::string, KernelPin> pins, TunedOptions tuned = {})
-      : plugins_(plugins), pins_(std::move(pins)), tuned_(plugins, std::move(tuned)) {}
+  KernelChoice(PluginHost& plugins, std::map<std::string, KernelPin> pins, TunedOptions tuned = {});
+  ~KernelChoice() override;
 
   std::shared_ptr<const Recipe> recipe(Device& device, const KernelQuestion& question) override;
   std::shared_ptr<const Recipe> fused_recipe(Device& device,
@@ -81,12 +86,12 @@ class KernelChoice : public KernelProvider {
 
   void count(const std::string& key, const KernelQuestion& question);
   // What a tuned record says; `untuned` was planned without.
-  TunedKernels::Answer tuned(Device& device, const KernelQuestion& question,
-                             const std::vector<Ranked>& able, const Recipe& untuned);
+  TunedAnswer tuned(Device& device, const KernelQuestion& question, const std::vector<Ranked>& able,
+                    const Recipe& untuned);
 
   PluginHost& plugins_;
   const std::map<std::string, KernelPin> pins_;
-  TunedKernels tuned_;
+  const std::unique_ptr<TunedKernels> tuned_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<const Recipe>> recipes_;
   std::map<std::string, std::string> chosen_;

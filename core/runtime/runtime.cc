@@ -4,6 +4,8 @@
 
 #include "core/base/environment.h"
 #include "core/base/error.h"
+#include "core/runtime/record_check.h"
+#include "core/runtime/tuned_kernels.h"
 
 namespace netcl {
 

@@ -52,18 +52,15 @@ const PluginContent& TunedKernels::content(const Manifest& manifest) {
   return contents_[manifest.id] = plugin_content(manifest);
 }
 
-TunedKernels::Answer TunedKernels::choose(Device& device, const KernelQuestion& question,
-                                          const std::vector<const Manifest*>& able,
-                                          const Recipe& untuned,
-                                          const RecordCheck::Planner& usual) {
-  Answer out;
+TunedAnswer TunedKernels::choose(Device& device, const KernelQuestion& question,
+                                 const std::vector<const Manifest*>& able, const Recipe& untuned,
+                                 const RecordCheck::Planner& usual) {
+  TunedAnswer out;
   // Of an op that layers made no record can be checked by itself.
   if (store_.empty() || !question.op.infer || !question.op.reference) return out;
-  const std::vector<StoredRecord>& records = store_.of(question.op.name);
-  if (records.empty()) return out;
-  for (const TunedMatch& match :
-       match_records(records, tuned_question(question), tuned_device(device.info()),
-                     tuned_software(device.info()))) {
+  const TunedQuestion asked = tuned_question(question);
+  for (const TunedMatch& match : match_records(
+           store_.near(asked), asked, tuned_device(device.info()), tuned_software(device.info()))) {
     const TunedRecord& record = match.stored->record;
     std::string why;
     if (match.level >= TunedLevel::kOtherShape && record.plugin == record.default_plugin &&

@@ -16,17 +16,12 @@
 #include "core/runtime/plugin_host.h"
 #include "core/runtime/record_check.h"
 #include "core/runtime/tuned_match.h"
+#include "core/runtime/tuned_options.h"
 #include "core/runtime/tuned_store.h"
 #include "core/runtime/tuned_verdicts.h"
 
 namespace netcl {
 
-struct TunedOptions {
-  std::vector<TunedFile> files;        // none: no records
-  std::filesystem::path verdicts;      // the file of tuned_verdicts.h; empty: none
-  std::shared_ptr<RecordCheck> check;  // null: only what has passed a check before is used
-  Logger log;
-};
 // The file of verdicts of this user; empty without a home.
 std::filesystem::path user_verdicts_file();
 
@@ -41,25 +36,26 @@ std::string verdict_key(const std::string& plugin, const PluginContent& content,
                         const std::string& variant, const TunedQuestion& question,
                         const DeviceInfo& device);
 
+// Whether a record decides.
+struct TunedAnswer {
+  struct Refused {  // a record that is not used, and why
+    std::string plugin, variant, reason;
+  };
+  std::shared_ptr<const Recipe> recipe;  // null: none decides
+  std::string reason;
+  std::vector<Refused> refused;
+};
+
 class TunedKernels {
  public:
   TunedKernels(PluginHost& plugins, TunedOptions options);
 
-  // A record that is not used, and why.
-  struct Refused {
-    std::string plugin, variant, reason;
-  };
-  struct Answer {
-    std::shared_ptr<const Recipe> recipe;  // null: no record decides
-    std::string reason;
-    std::vector<Refused> refused;
-  };
   // `able`: plugins that serve the op on the device, the most specific first; `untuned`: what is
   // chosen without records; `usual`: recipes that count as right. Errors: none; what goes wrong
   // is a refusal.
-  Answer choose(Device& device, const KernelQuestion& question,
-                const std::vector<const Manifest*>& able, const Recipe& untuned,
-                const RecordCheck::Planner& usual);
+  TunedAnswer choose(Device& device, const KernelQuestion& question,
+                     const std::vector<const Manifest*>& able, const Recipe& untuned,
+                     const RecordCheck::Planner& usual);
 
  private:
   const PluginContent& content(const Manifest& manifest);  // computed once

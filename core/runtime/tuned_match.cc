@@ -1,8 +1,8 @@
 #include "core/runtime/tuned_match.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
+#include <optional>
 #include <tuple>
 
 #include "core/base/error.h"
@@ -27,7 +27,7 @@ std::optional<TunedMatch> match(const StoredRecord& stored, const TunedQuestion&
                                 const TunedDevice& device, const TunedSoftware& software) {
   const TunedRecord& record = stored.record;
   if (record.numerics != kNumerics || !record.question.same_kind(question)) return std::nullopt;
-  const auto distance = shape_distance(record.question, question);
+  const auto distance = shape_distance(shapes_of(record.question), shapes_of(question));
   if (!distance || *distance > kMaxTunedDistance) return std::nullopt;
   const bool same_model = record.device.same_model(device);
   if (!same_model && !record.device.same_arch(device)) return std::nullopt;
@@ -66,27 +66,12 @@ std::string TunedMatch::reason() const {
                  stored->user ? "user" : "shipped", " record ", stored->place, ")");
 }
 
-std::optional<double> shape_distance(const TunedQuestion& a, const TunedQuestion& b) {
-  if (a.in.size() != b.in.size()) return std::nullopt;
-  double out = 0;
-  for (size_t i = 0; i < a.in.size(); ++i) {
-    const std::vector<int64_t>&x = a.in[i].shape.dims(), &y = b.in[i].shape.dims();
-    if (x.size() != y.size()) return std::nullopt;
-    for (size_t d = 0; d < x.size(); ++d) {
-      if (x[d] == y[d]) continue;
-      if (x[d] <= 0 || y[d] <= 0) return std::nullopt;
-      out += std::abs(std::log2(static_cast<double>(x[d]) / static_cast<double>(y[d])));
-    }
-  }
-  return out;
-}
-
-std::vector<TunedMatch> match_records(const std::vector<StoredRecord>& records,
+std::vector<TunedMatch> match_records(const std::vector<const StoredRecord*>& records,
                                       const TunedQuestion& question, const TunedDevice& device,
                                       const TunedSoftware& software) {
   std::vector<TunedMatch> all, out;
-  for (const StoredRecord& stored : records) {
-    if (const auto found = match(stored, question, device, software)) all.push_back(*found);
+  for (const StoredRecord* stored : records) {
+    if (const auto found = match(*stored, question, device, software)) all.push_back(*found);
   }
   for (const TunedMatch& one : all) {
     if (std::none_of(all.begin(), all.end(),

@@ -4,7 +4,6 @@
 #ifndef NETCL_CORE_RUNTIME_TUNED_MATCH_H_
 #define NETCL_CORE_RUNTIME_TUNED_MATCH_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +18,6 @@ enum class TunedLevel {
   kOtherDevice,    // another device of the same arch
 };
 
-// Records further away than this tell nothing: a factor of 16 in one dimension, or of 2 in four.
-inline constexpr double kMaxTunedDistance = 4;
-
 struct TunedMatch {
   const StoredRecord* stored = nullptr;
   TunedLevel level = TunedLevel::kExact;
@@ -31,13 +27,9 @@ struct TunedMatch {
   std::string reason() const;
 };
 
-// Sum of |log2| of the quotients of all inputs' dimensions; nullopt where ranks differ, or one size
-// is zero and the other is not.
-std::optional<double> shape_distance(const TunedQuestion& a, const TunedQuestion& b);
-
 // By level, then distance, then equal software, then measured time. Records of plugins that a
 // user's record for the same question has measured, too, are left out.
-std::vector<TunedMatch> match_records(const std::vector<StoredRecord>& records,
+std::vector<TunedMatch> match_records(const std::vector<const StoredRecord*>& records,
                                       const TunedQuestion& question, const TunedDevice& device,
                                       const TunedSoftware& software);
 

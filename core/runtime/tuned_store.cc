@@ -1,7 +1,10 @@
 #include "core/runtime/tuned_store.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <fstream>
+#include <utility>
 
 #include "core/base/environment.h"
 #include "core/base/error.h"
@@ -38,15 +41,58 @@ void add_files(const fs::path& directory, const std::string& pattern, const std:
   }
 }
 
-// "matmul" of a line that begins as tuned_line() writes it; "" of any other.
+// What follows `begin` in the text, up to `end`; nullopt where either is missing.
+std::optional<std::string_view> between(std::string_view text, std::string_view begin,
+                                        std::string_view end) {
+  const size_t from = text.find(begin);
+  if (from == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(from + begin.size());
+  const size_t to = text.find(end);
+  if (to == std::string_view::npos) return std::nullopt;
+  return text.substr(0, to);
+}
+
+// "matmul" of a whole line as tuned_line() writes it; "" of any other.
 std::string op_of(std::string_view line) {
   constexpr std::string_view kBegin = "{\"op\":\"";
-  if (line.substr(0, kBegin.size()) != kBegin) return "";
-  line.remove_prefix(kBegin.size());
-  const size_t end = line.find('"');
-  if (end == std::string_view::npos) return "";
-  const std::string_view name = line.substr(0, end);
-  return name.find('\\') == std::string_view::npos ? std::string(name) : "";
+  if (line.substr(0, kBegin.size()) != kBegin || line.back() != '}') return "";
+  const auto name = between(line, kBegin, "\"");
+  return name && name->find('\\') == std::string_view::npos ? std::string(*name) : "";
+}
+
+// [[512,512],[512,64]] of such a line.
+std::optional<ShapeList> quick_shapes(std::string_view line) {
+  const auto text = between(line, "\"shapes\":[", ",\"attributes\":");
+  if (!text || text->empty() || text->back() != ']') return std::nullopt;
+  ShapeList out;
+  const char* at = text->data();
+  const char* const end = at + text->size() - 1;  // the outer list's bracket
+  while (at != end) {
+    if (*at == '[') {
+      out.emplace_back();
+    } else if (*at >= '0' && *at <= '9' && !out.empty()) {
+      int64_t value = 0;
+      const auto [stop, error] = std::from_chars(at, end, value);
+      if (error != std::errc()) return std::nullopt;
+      out.back().push_back(value);
+      at = stop;
+      continue;
+    } else if (*at != ',' && *at != ']') {
+      return std::nullopt;
+    }
+    ++at;
+  }
+  return out;
+}
+
+// Of two records with one key the later stands. A search of the user's looked at all kernel sets;
+// its result stands for all of them.
+std::string identity(const StoredRecord& stored) {
+  const TunedRecord& r = stored.record;
+  return join(
+      {stored.user ? "" : r.plugin, r.question.text(), r.numerics, r.device.vendor, r.device.arch,
+       r.device.name, std::to_string(r.device.compute_units), r.software.str()},
+      "|");
 }
 
 }  // namespace
@@ -93,83 +139,103 @@ std::vector<NumberedLine> numbered_lines(std::string_view text) {
 TunedStore::TunedStore(std::vector<TunedFile> files, Logger log)
     : files_(std::move(files)), log_(std::move(log)) {}
 
-std::string TunedStore::place(const Line& line) const {
-  return str_cat(files_[line.file].path.string(), ":", line.number);
+ShapeList shapes_of(const TunedQuestion& question) {
+  ShapeList out;
+  for (const TensorDesc& desc : question.in) out.push_back(desc.shape.dims());
+  return out;
+}
+
+std::optional<double> shape_distance(const ShapeList& a, const ShapeList& b) {
+  if (a.size() != b.size()) return std::nullopt;
+  double out = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].size() != b[i].size()) return std::nullopt;
+    for (size_t d = 0; d < a[i].size(); ++d) {
+      const int64_t x = a[i][d], y = b[i][d];
+      if (x == y) continue;
+      if (x <= 0 || y <= 0) return std::nullopt;
+      out += std::abs(std::log2(static_cast<double>(x) / static_cast<double>(y)));
+    }
+  }
+  return out;
+}
+
+std::string TunedStore::place(size_t file, size_t number) const {
+  return str_cat(files_[file].path.string(), ":", number);
+}
+
+void TunedStore::index_file(size_t i) {
+  const TunedFile& file = files_[i];
+  if (file.bytes > kMaxFileBytes) {
+    log_.warning(str_cat(file.path.string(), ": ", file.bytes, " bytes; a file of tuned records ",
+                         "has at most ", kMaxFileBytes, ", so it is not used"));
+    return;
+  }
+  std::ifstream in(file.path, std::ios::binary);
+  texts_[i].resize(file.bytes);
+  in.read(texts_[i].data(), static_cast<std::streamsize>(file.bytes));
+  texts_[i].resize(static_cast<size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  if (texts_[i].empty() && file.bytes > 0) {
+    log_.warning(file.path.string() + ": these tuned records cannot be read");
+    return;
+  }
+  for (const NumberedLine& line : numbered_lines(texts_[i])) {
+    Line one{i, line.number, line.text, std::nullopt, false, nullptr};
+    std::string op = op_of(line.text);
+    if (!op.empty()) {
+      one.shapes = quick_shapes(line.text);
+    } else {  // written by hand, or damaged
+      read(&one);
+      if (one.record) op = one.record->record.question.op;
+    }
+    if (!op.empty()) lines_[op].push_back(std::move(one));
+  }
 }
 
 void TunedStore::index() {
   indexed_ = true;
   texts_.resize(files_.size());
-  for (size_t i = 0; i < files_.size(); ++i) {
-    const TunedFile& file = files_[i];
-    if (file.bytes > kMaxFileBytes) {
-      log_.warning(str_cat(file.path.string(), ": ", file.bytes,
-                           " bytes; a file of tuned records "
-                           "has at most ",
-                           kMaxFileBytes, ", so it is not used"));
-      continue;
-    }
-    std::ifstream in(file.path, std::ios::binary);
-    texts_[i].resize(file.bytes);
-    in.read(texts_[i].data(), static_cast<std::streamsize>(file.bytes));
-    texts_[i].resize(static_cast<size_t>(std::max<std::streamsize>(in.gcount(), 0)));
-    if (!in && texts_[i].empty() && file.bytes > 0) {
-      log_.warning(file.path.string() + ": these tuned records cannot be read");
-      continue;
-    }
-    for (const NumberedLine& line : numbered_lines(texts_[i])) {
-      std::string op = op_of(line.text);
-      if (op.empty()) {  // written by hand, or damaged
-        const TunedLine read = read_tuned_line(line.text);
-        if (read.record) op = read.record->question.op;
-        if (!read.record)
-          log_.warning(str_cat(place({i, line.number, {}}), ": ", read.why,
-                               "; this tuned record is not used"));
-      }
-      if (!op.empty()) lines_[op].push_back({i, line.number, line.text});
-    }
-  }
+  for (size_t i = 0; i < files_.size(); ++i) index_file(i);
 }
 
-void TunedStore::add(const Line& line, std::vector<StoredRecord>* out,
-                     std::unordered_map<std::string, size_t>* known) {
-  TunedLine read = read_tuned_line(line.text);
-  const std::string& owner = files_[line.file].plugin;
+void TunedStore::read(Line* line) {
+  line->read = true;
+  TunedLine read = read_tuned_line(line->text);
+  const std::string& owner = files_[line->file].plugin;
   if (read.record && !owner.empty() && read.record->plugin != owner) {
     read.why = "a record of plugin " + read.record->plugin + " in the directory of " + owner;
     read.record.reset();
   }
+  const std::string where = place(line->file, line->number);
   if (!read.record) {
-    log_.warning(place(line) + ": " + read.why + "; this tuned record is not used");
+    log_.warning(where + ": " + read.why + "; this tuned record is not used");
     return;
   }
-  TunedRecord& r = *read.record;
-  const std::string key =
-      join({r.question.text(), r.numerics, r.device.vendor, r.device.arch, r.device.name,
-            std::to_string(r.device.compute_units), r.software.str()},
-           "|");
-  StoredRecord stored{std::move(r), place(line), owner.empty()};
-  // A search of the user's looked at all kernel sets; its result stands for all of them.
-  const std::string user_key = "user|" + key;
-  const std::string own_key = owner.empty() ? user_key : owner + "|" + key;
-  const auto found = known->find(own_key);
-  if (found != known->end()) {
-    (*out)[found->second] = std::move(stored);
-    return;
-  }
-  (*known)[own_key] = out->size();
-  out->push_back(std::move(stored));
+  line->record =
+      std::make_unique<StoredRecord>(StoredRecord{std::move(*read.record), where, owner.empty()});
 }
 
-const std::vector<StoredRecord>& TunedStore::of(const std::string& op) {
-  const auto found = records_.find(op);
-  if (found != records_.end()) return found->second;
+std::vector<const StoredRecord*> TunedStore::near(const TunedQuestion& question) {
   if (!indexed_) index();
-  std::vector<StoredRecord>& out = records_[op];
-  const auto lines = lines_.find(op);
+  std::vector<const StoredRecord*> out;
+  const auto lines = lines_.find(question.op);
   if (lines == lines_.end()) return out;
+  const ShapeList shapes = shapes_of(question);
   std::unordered_map<std::string, size_t> known;
-  for (const Line& line : lines->second) add(line, &out, &known);
+  for (Line& line : lines->second) {
+    if (line.shapes) {
+      const auto distance = shape_distance(*line.shapes, shapes);
+      if (!distance || *distance > kMaxTunedDistance) continue;
+    }
+    if (!line.read) read(&line);
+    if (!line.record) continue;
+    const auto [place, is_new] = known.try_emplace(identity(*line.record), out.size());
+    if (is_new) {
+      out.push_back(line.record.get());
+    } else {
+      out[place->second] = line.record.get();
+    }
+  }
   return out;
 }
 

@@ -199,6 +199,23 @@ class Tune(unittest.TestCase):
         self.assertEqual(chosen["variant"], BEST)
         self.assertIn("of the shape 32x1024 at distance 0.58", chosen["reason"])
         self.assertEqual(self.why(shape="32,32")[0]["variant"], "steps")
+        # That the default is the best here says nothing of what it should be there.
+        record = self.record()
+        record.update(variant="steps", default=dict(record["default"], variant="steps"))
+        self.write_record(record)
+        self.assertTrue(self.why()[0]["reason"].startswith("tuned record, exact"))
+        chosen, reasons, _ = self.why(shape="48,1024")
+        self.assertTrue(chosen["reason"].startswith("specificity"))
+        self.assertIn("for the shape 32x1024 the default is the best", reasons)
+
+    def test_a_set_that_came_later_is_not_outdone_unmeasured(self):
+        os.remove(self.file)
+        self.cli.run("tune", *QUESTION)  # without the pack
+        self.assertEqual(self.record()["kernel_sets"], ["generic"])
+        chosen, reasons, _ = self.why()
+        self.assertEqual(chosen["plugin"], "tuned_pack")
+        self.assertIn("it was not measured against tuned_pack", reasons)
+        self.assertFalse(self.tune()[0]["results"][0]["from_record"])
 
     def test_shipped_records_without_a_home(self):
         shipped = os.path.join(self.pack, "tuned", "some.jsonl")

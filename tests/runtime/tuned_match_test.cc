@@ -30,8 +30,13 @@ class TunedMatchTest : public ::testing::Test {
     return out;
   }
   std::vector<TunedMatch> matches(const std::vector<int64_t>& mkn) const {
-    return match_records(records_, matmul_record(mkn, "", "", 1).question, test_device(),
+    return match_records(pointers(), matmul_record(mkn, "", "", 1).question, test_device(),
                          test_software());
+  }
+  std::vector<const StoredRecord*> pointers() const {
+    std::vector<const StoredRecord*> out;
+    for (const StoredRecord& record : records_) out.push_back(&record);
+    return out;
   }
   std::vector<StoredRecord> records_;
 };
@@ -86,7 +91,7 @@ TEST_F(TunedMatchTest, AnUnknownArchIsLikeNoOther) {
   TunedDevice device = test_device();
   device.arch = "";
   EXPECT_TRUE(
-      match_records(records_, records_[0].record.question, device, test_software()).empty());
+      match_records(pointers(), records_[0].record.question, device, test_software()).empty());
 }
 
 TEST_F(TunedMatchTest, TheUsersWordOnAPluginIsTheLast) {
@@ -100,8 +105,8 @@ TEST_F(TunedMatchTest, TheUsersWordOnAPluginIsTheLast) {
 }
 
 TEST(ShapeDistance, CountsPowersOfTwo) {
-  const auto question = [](std::vector<int64_t> mkn) {
-    return matmul_record(mkn, "", "", 1).question;
+  const auto question = [](const std::vector<int64_t>& mkn) {
+    return shapes_of(matmul_record(mkn, "", "", 1).question);
   };
   EXPECT_DOUBLE_EQ(*shape_distance(question({8, 8, 8}), question({8, 8, 8})), 0);
   EXPECT_DOUBLE_EQ(*shape_distance(question({8, 8, 8}), question({16, 8, 4})), 2);

@@ -66,7 +66,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"NoNumber", "\"median_us\":12.5", "\"median_us\":NaN", "not JSON"},
         Damage{"TimeAsText", "\"median_us\":12.5", "\"median_us\":\"fast\"", "must be a number"},
         Damage{"NoVariant", "\"variant\":\"tile\"", "\"variant\":\"\"", "\"variant\" has 0"},
-        Damage{"NestedAttribute", "\"attributes\":{", "\"attributes\":{\"a\":{\"b\":1},", "number"},
+        Damage{"NestedAttribute", "\"attributes\":{}", "\"attributes\":{\"a\":{\"b\":1}}",
+               "number"},
         Damage{"NoCheck", "\"check\"", "\"chuck\"", "\"check\" is missing"}),
     [](const auto& one) { return one.param.name; });
 
@@ -122,6 +123,10 @@ class TunedStoreTest : public ::testing::Test {
     return TunedStore(std::move(files),
                       Logger([this](LogLevel, const std::string& text) { said_.push_back(text); }));
   }
+  static std::vector<const StoredRecord*> near(TunedStore& s,
+                                               const std::vector<int64_t>& mkn = {8, 8, 8}) {
+    return s.near(matmul_record(mkn, "", "", 1).question);
+  }
   static std::string line(double us, const std::string& plugin = "fast") {
     return tuned_line(matmul_record({8, 8, 8}, plugin, "tile", us)) + "\n";
   }
@@ -133,26 +138,28 @@ TEST_F(TunedStoreTest, ADamagedLineIsNamedAndTheRestIsUsed) {
   const TunedFile f =
       file("damaged.jsonl", "nothing\n\n" + line(5) + "{\"op\":\"matmul\",\"dtypes\":3}\n" + other);
   TunedStore s = store({f});
-  ASSERT_EQ(s.of("matmul").size(), 2u);
-  EXPECT_EQ(s.of("matmul")[0].place, f.path.string() + ":3");
-  EXPECT_EQ(s.of("matmul")[1].place, f.path.string() + ":5");
+  ASSERT_EQ(near(s).size(), 2u);
+  EXPECT_EQ(near(s)[0]->place, f.path.string() + ":3");
+  EXPECT_EQ(near(s)[1]->place, f.path.string() + ":5");
   ASSERT_EQ(said_.size(), 2u);
   EXPECT_EQ(said_[0].rfind(f.path.string() + ":1: not JSON", 0), 0u) << said_[0];
   EXPECT_EQ(said_[1].rfind(f.path.string() + ":4: \"dtypes\"", 0), 0u) << said_[1];
-  EXPECT_TRUE(s.of("softmax").empty());
+  TunedQuestion other_op = matmul_record({8, 8, 8}, "", "", 1).question;
+  other_op.op = "softmax";
+  EXPECT_TRUE(s.near(other_op).empty());
 }
 
 TEST_F(TunedStoreTest, TheLastOfTwoStands) {
   TunedStore s = store({file("twice.jsonl", line(5) + line(6))});
-  ASSERT_EQ(s.of("matmul").size(), 1u);
-  EXPECT_DOUBLE_EQ(s.of("matmul")[0].record.median_us, 6);
+  ASSERT_EQ(near(s).size(), 1u);
+  EXPECT_DOUBLE_EQ(near(s)[0]->record.median_us, 6);
 }
 
 TEST_F(TunedStoreTest, ALineWrittenByHandIsRead) {
   std::string spaced = line(5);
   spaced.replace(0, 5, "{ \"op\"");
   TunedStore s = store({file("hand.jsonl", spaced)});
-  EXPECT_EQ(s.of("matmul").size(), 1u);
+  EXPECT_EQ(near(s).size(), 1u);
   EXPECT_TRUE(said_.empty());
 }
 
@@ -160,22 +167,39 @@ TEST_F(TunedStoreTest, OnlyTheBytesThatThereWereCount) {
   TunedFile f = file("grown.jsonl", line(5));
   std::ofstream(f.path, std::ios::app) << line(6);
   TunedStore s = store({f});
-  ASSERT_EQ(s.of("matmul").size(), 1u);
-  EXPECT_DOUBLE_EQ(s.of("matmul")[0].record.median_us, 5);
+  ASSERT_EQ(near(s).size(), 1u);
+  EXPECT_DOUBLE_EQ(near(s)[0]->record.median_us, 5);
 }
 
 TEST_F(TunedStoreTest, APluginSpeaksOfItselfAlone) {
   TunedStore s = store({file("shipped.jsonl", line(5, "other") + line(6), "fast")});
-  ASSERT_EQ(s.of("matmul").size(), 1u);
-  EXPECT_EQ(s.of("matmul")[0].record.plugin, "fast");
-  EXPECT_FALSE(s.of("matmul")[0].user);
+  ASSERT_EQ(near(s).size(), 1u);
+  EXPECT_EQ(near(s)[0]->record.plugin, "fast");
+  EXPECT_FALSE(near(s)[0]->user);
   ASSERT_EQ(said_.size(), 1u);
   EXPECT_NE(said_[0].find("of plugin other in the directory of fast"), std::string::npos);
 }
 
+TEST_F(TunedStoreTest, ShapesThatAreFarAreNotRead) {
+  const auto of = [](const std::vector<int64_t>& mkn) {
+    return tuned_line(matmul_record(mkn, "fast", "tile", 5)) + "\n";
+  };
+  std::string damaged = of({1000, 1000, 1000});
+  damaged.replace(damaged.find("\"check\""), 7, "\"chuck\"");
+  TunedStore s =
+      store({file("far.jsonl", of({8, 8, 8}) + of({16, 8, 8}) + damaged + of({0, 8, 8}))});
+  EXPECT_EQ(near(s).size(), 2u);
+  EXPECT_TRUE(said_.empty());
+  EXPECT_TRUE(near(s, {1000, 1000, 1000}).empty());
+  EXPECT_EQ(said_.size(), 1u);  // once, however often it is asked about
+  EXPECT_TRUE(near(s, {1000, 1000, 1000}).empty());
+  EXPECT_EQ(said_.size(), 1u);
+  EXPECT_EQ(near(s, {0, 8, 8}).size(), 1u);
+}
+
 TEST_F(TunedStoreTest, AFileThatIsGoneIsAWarning) {
   TunedStore s = store({{"/nowhere/x.jsonl", 10, ""}});
-  EXPECT_TRUE(s.of("matmul").empty());
+  EXPECT_TRUE(near(s).empty());
   EXPECT_EQ(said_.size(), 1u);
 }
 

@@ -21,6 +21,7 @@
 #include "core/distributed/selectors.h"
 #include "core/runtime/kernel_set.h"
 #include "core/runtime/plugin_content.h"
+#include "core/runtime/tuned_store.h"
 #include "core/verify/variant_check.h"
 
 namespace netcl::app {

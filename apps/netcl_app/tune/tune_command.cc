@@ -133,7 +133,7 @@ class Tuning {
       store_.emplace(std::move(files), log_);
     }
     const std::vector<std::string> sets = choice_.sets(device_, OpenQuestion(question).get());
-    for (const TunedMatch& match : match_records(store_->of(question.op), question,
+    for (const TunedMatch& match : match_records(store_->near(question), question,
                                                  tuned_device(device_), tuned_software(device_))) {
       const TunedRecord& record = match.stored->record;
       if (match.level != TunedLevel::kExact) break;
