@@ -48,10 +48,14 @@ std::function<void(const std::string&)> progress_line(const VerifyOptions& optio
 // The device that is tried: the one that was named, or one that matches.
 std::optional<DeviceInfo> device_for(const VerifyOptions& options, const Manifest& manifest,
                                      Report& report) {
-  if (!manifest.has_kind("kernels") && !manifest.has_kind("transport")) return std::nullopt;
   std::vector<DeviceInfo> devices = probe_devices().devices();
   if (options.device.empty()) return verify::matching_device(manifest, devices, report);
   return verify::matching_device(manifest, {select_one(options.device, devices)}, report);
+}
+
+bool needs_device(const Plan& plan) {
+  return plan.groups || std::any_of(plan.units.begin(), plan.units.end(),
+                                    [](const Unit& unit) { return unit.on_device; });
 }
 
 // Opens the plugin first: where that fails, nothing else can be said.
@@ -124,7 +128,7 @@ int run_verify(const VerifyOptions& options) {
     if (options.list) return list_checks(options, plan);
     Setup setup;
     setup.directory = manifest->directory.string();
-    setup.device = device_for(options, *manifest, report);
+    if (needs_device(plan)) setup.device = device_for(options, *manifest, report);
     setup.timeout_s = options.timeout_s;
     setup.quick = options.quick;
     setup.progress = progress_line(options);

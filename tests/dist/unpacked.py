@@ -33,7 +33,7 @@ class Unpacked(unittest.TestCase):
     def run_command(self, *command, cwd=None, env=None):
         return subprocess.run(
             command, env=dict(self.env, **(env or {})), cwd=cwd or self.place, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, universal_newlines=True, timeout=120)
+            stderr=subprocess.STDOUT, universal_newlines=True, timeout=300)
 
     def must(self, *command, **options):
         done = self.run_command(*command, **options)

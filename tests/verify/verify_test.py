@@ -13,8 +13,8 @@ import tempfile
 import unittest
 
 RUNFILES = os.path.join(os.environ["TEST_SRCDIR"], os.environ["TEST_WORKSPACE"])
-APP, FAULTY, TRANSPORT, EXPORTING = (os.path.join(RUNFILES, path) for path in sys.argv[-4:])
-del sys.argv[-4:]
+APP, FAULTY, TRANSPORT, EXPORTING = (os.path.join(RUNFILES, path) for path in sys.argv[1:5])
+del sys.argv[1:5]
 
 MANIFEST = {
     "manifest": "netcl-plugin/1", "id": "faulty", "version": "1.0.0", "kinds": ["kernels", "layer"],
@@ -66,6 +66,7 @@ KERNEL_FAULTS = (
 LAYER_FAULTS = (
     ("mixes_samples", "layer.faulty.gain.shapes", "differs from the same samples' in a batch of 5"),
     ("unused_parameter", "layer.faulty.gain.gradients", "gain has no gradient"),
+    ("misused_op", "layer.faulty.gain.gradients", "finite differences say"),
     ("another_trace", "layer.faulty.gain.replay", "traced again it is another layer"),
     ("parameter_in_evaluation", "layer.faulty.gain.replay", "they must be the same"),
     ("crash_on_a_key", "layer.faulty.gain.attributes", "NPL-11: crashed (signal 11 (SIGSEGV)) while layer faulty.gain"),

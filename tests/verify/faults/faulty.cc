@@ -242,6 +242,14 @@ netcl_rc trace(netcl_plugin*, netcl_call* call, netcl_str type, const netcl_attr
   const std::vector<int64_t> batch = {0};
   netcl_rc rc =
       record(call, graph, "scale", {x}, {netcl::plugin::attr_float("factor", factor)}, &x);
+  if (rc == NETCL_OK && has("misused_op")) {  // its gradient is made for sums of x itself
+    netcl_value sums = 0;
+    rc = record(call, graph, "scale", {x}, {netcl::plugin::attr_float("factor", 2)}, &sums);
+    if (rc == NETCL_OK) rc = record(call, graph, "batch_norm_sums", {sums, gain}, {}, &sums);
+    const netcl_attr eps = netcl::plugin::attr_float("eps", 0.1);
+    if (rc == NETCL_OK)
+      rc = record(call, graph, "batch_norm", {x, sums, gain, gain, gain}, {eps}, &x);
+  }
   if (rc == NETCL_OK && has("mixes_samples")) {
     netcl_value mean = 0;
     rc = record(call, graph, "mean", {x},
@@ -252,7 +260,8 @@ netcl_rc trace(netcl_plugin*, netcl_call* call, netcl_str type, const netcl_attr
   if (rc == NETCL_OK && !has("unused_parameter"))
     rc = record(call, graph, "mul", {x, gain}, {}, &x);
   out[0] = x;
-  const bool whole = !has("unused_parameter") && !has("mixes_samples") && !has("forgets_errors");
+  const bool whole = !has("unused_parameter") && !has("mixes_samples") && !has("forgets_errors") &&
+                     !has("misused_op");
   if (rc != NETCL_OK || !whole || !NETCL_HAS(g_host, fused)) return rc;
   const netcl_value inputs[] = {in[0], gain};
   const netcl_attr attr = netcl::plugin::attr_float("factor", factor);
