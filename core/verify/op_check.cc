@@ -89,20 +89,25 @@ OpCheck::OpCheck(const OpRow& row, OpCase op_case, uint64_t seed, Queue& queue, 
 }
 
 std::vector<HostTensor> OpCheck::results_of(Queue& queue, const Recipe& recipe) const {
-  std::vector<GuardedBuffer> in, out, scratch;
-  for (const HostTensor& t : in_) in.emplace_back(queue, to_bytes(t), poison_of(t.desc));
-  for (const TensorDesc& d : out_descs_)
-    out.emplace_back(queue, std::vector<uint8_t>(d.size_bytes(), poison_of(d)), poison_of(d));
-  for (const uint64_t bytes : recipe.scratch_bytes)
-    scratch.emplace_back(queue, std::vector<uint8_t>(bytes, 0xff), 0xff);
+  Memory memory = memory_for(queue, recipe);
   Executable kernel(queue.device(), recipe);
-  kernel.bind(buffers_of(in), buffers_of(out), buffers_of(scratch));
+  kernel.bind(buffers_of(memory.in), buffers_of(memory.out), buffers_of(memory.scratch));
   kernel.enqueue(queue.cl());
   queue.finish();
   std::vector<HostTensor> results;
-  for (size_t i = 0; i < out.size(); ++i)
-    results.push_back(from_bytes(out_descs_[i], out[i].read()));
+  for (size_t i = 0; i < memory.out.size(); ++i)
+    results.push_back(from_bytes(out_descs_[i], memory.out[i].read()));
   return results;
+}
+
+OpCheck::Memory OpCheck::memory_for(Queue& queue, const Recipe& recipe) const {
+  Memory out;
+  for (const HostTensor& t : in_) out.in.emplace_back(queue, to_bytes(t), poison_of(t.desc));
+  for (const TensorDesc& d : out_descs_)
+    out.out.emplace_back(queue, std::vector<uint8_t>(d.size_bytes(), poison_of(d)), poison_of(d));
+  for (const uint64_t bytes : recipe.scratch_bytes)
+    out.scratch.emplace_back(queue, std::vector<uint8_t>(bytes, 0xff), 0xff);
+  return out;
 }
 
 size_t OpCheck::num_elements() const {
@@ -170,12 +175,7 @@ OpVerdict OpCheck::judge(Queue& queue, const Recipe& recipe) const {
 // `in_place`: outputs lie where the row says that they may, in the inputs.
 void OpCheck::judge_once(Queue& queue, const Recipe& recipe, bool in_place,
                          OpVerdict* verdict) const {
-  std::vector<GuardedBuffer> in, out, scratch;
-  for (const HostTensor& t : in_) in.emplace_back(queue, to_bytes(t), poison_of(t.desc));
-  for (const TensorDesc& d : out_descs_)
-    out.emplace_back(queue, std::vector<uint8_t>(d.size_bytes(), poison_of(d)), poison_of(d));
-  for (const uint64_t bytes : recipe.scratch_bytes)
-    scratch.emplace_back(queue, std::vector<uint8_t>(bytes, 0xff), 0xff);
+  auto [in, out, scratch] = memory_for(queue, recipe);
   std::set<size_t> overwritten;
   std::vector<GuardedBuffer*> results;
   std::vector<cl::Buffer> out_buffers;

@@ -16,6 +16,7 @@
 #include "core/ops/kernel_provider.h"
 #include "core/ops/op.h"
 #include "core/tensor/queue.h"
+#include "core/verify/guarded_buffer.h"
 
 namespace netcl {
 
@@ -70,7 +71,11 @@ class OpCheck {
   OpVerdict judge(Queue& queue, const Recipe& recipe) const;
 
  private:
-  // Runs the recipe on plain memory.
+  struct Memory {
+    std::vector<GuardedBuffer> in, out, scratch;
+  };
+  Memory memory_for(Queue& queue, const Recipe& recipe) const;
+  // What the recipe computes, unjudged.
   std::vector<HostTensor> results_of(Queue& queue, const Recipe& recipe) const;
   void judge_once(Queue& queue, const Recipe& recipe, bool in_place, OpVerdict* verdict) const;
   std::vector<HostTensor> evaluate(const std::vector<HostTensor>& inputs, const Attrs& attrs) const;

@@ -4,4 +4,4 @@ set -euo pipefail
 prefix=$TEST_TMPDIR/netcl
 mkdir "$prefix"
 tar -xzf netcl-dist.tar.gz -C "$prefix"
-exec "$(dirname "$0")/vendor_drop_in.sh" "$prefix"
+exec "$(dirname "$0")/vendor_drop_in.sh" "$prefix" 3

@@ -5,7 +5,8 @@
 //                     "check",
 //                     "spaces": [{"plugin", "variant", "tunables": [{"name", "values",
 //                     "default"}]}]}
-//   {"do": "try", "plugin", "variant", "against": {"plugin", "variant"} or null, "samples"}
+//   {"do": "try", "plugin", "variant", "against": {"plugin", "variant"} or null, "samples",
+//    "patient"}
 //       -> {"us": [...], "against_us": [...]}, or {"declined": why}, {"wrong": why}
 // A request that fails is answered with {"error"}.
 #ifndef NETCL_APPS_NETCL_APP_TUNE_MESSAGES_H_

@@ -70,8 +70,10 @@ class Tuner {
   void skip(const Candidate& candidate, const std::string& why, TuneResult* result);
   // True if all was tried before the deadline.
   bool search(Search* search, double deadline, std::optional<Timed>* best, TuneResult* result);
-  // The best beside the default once more, and the record of it.
-  void finish(const Timed& best, const Json& described, TuneResult* result);
+  // The best beside the default once more; where it is no faster, the default is the best.
+  void measure_again(Timed* best, TuneResult* result);
+  // Writes the record.
+  void finish(Timed best, const Json& described, TuneResult* result);
 
   const TunerOptions options_;
   const std::map<std::string, PluginContent> contents_;
