@@ -48,6 +48,10 @@ def _plugin_impl(ctx):
         files.append((source.basename, _copy(ctx, source, "%s/%s" % (id, source.basename))))
         if source.basename == "variants.json":
             data["variants"] = "variants.json"
+    for source in ctx.files.tuned:
+        path = "tuned/" + source.basename
+        files.append((path, _copy(ctx, source, "%s/%s" % (id, path))))
+        data["tuned"] = ["tuned/*.jsonl"]
     # Named plugin.json only where plugins_dir puts it, so that each plugin is found once.
     manifest = ctx.actions.declare_file("%s/manifest.json" % id)
     ctx.actions.write(manifest, json.encode_indent({
@@ -79,6 +83,7 @@ _netcl_plugin = rule(
         "provides": attr.string(mandatory = True),
         "library": attr.label(allow_single_file = True, mandatory = True),
         "pack": attr.label_list(allow_files = True),
+        "tuned": attr.label_list(allow_files = [".jsonl"]),
     },
 )
 
@@ -90,6 +95,7 @@ def netcl_plugin(
         srcs = [],
         deps = [],
         pack = [],
+        tuned = [],
         version = "0.1.0",
         title = None,
         license = "Apache-2.0",
@@ -108,6 +114,8 @@ def netcl_plugin(
         data: the pack reader's compiled object is used.
       deps: cc_library targets to link in.
       pack: data files put into the plugin's directory: variants.json and .cl files.
+      tuned: files of tuned records, which go with the plugin; //tests/apps:tuned_records_test checks
+        them.
       version: the plugin's version.
       title: its name for people; default: id.
       license: SPDX expression.
@@ -140,6 +148,7 @@ def netcl_plugin(
         plugin_id = id,
         provides = json.encode(provides),
         title = title or id,
+        tuned = tuned,
         version = version,
         visibility = visibility,
     )

@@ -12,7 +12,7 @@ namespace netcl::environment {
 // NETCL_PLUGIN_PATH: directories separated by ':', which replace the default places.
 std::optional<std::vector<std::filesystem::path>> plugin_path();
 
-// NETCL_SAFE_MODE=1: only the plugins that netcl ships.
+// NETCL_SAFE_MODE=1: only the plugins that netcl ships, and no tuned records.
 bool safe_mode();
 
 // $XDG_DATA_HOME/netcl, or ~/.local/share/netcl; empty without a home.

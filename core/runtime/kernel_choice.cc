@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "core/ops/fused.h"
 #include "core/runtime/kernel_set.h"
+#include "core/runtime/tuned_kernels.h"
 
 namespace netcl {
 
@@ -27,6 +28,14 @@ bool offers(const Provision& provision, const KernelQuestion& question) {
 std::string variant_id(const std::string& name) { return name.substr(0, name.find('(')); }
 
 }  // namespace
+
+KernelChoice::KernelChoice(PluginHost& plugins, std::map<std::string, KernelPin> pins,
+                           TunedOptions tuned)
+    : plugins_(plugins),
+      pins_(std::move(pins)),
+      tuned_(std::make_unique<TunedKernels>(plugins, std::move(tuned))) {}
+
+KernelChoice::~KernelChoice() = default;
 
 const KernelPin* KernelChoice::pin_of(const std::string& op) const {
   const auto pin = pins_.find(op);
@@ -76,13 +85,16 @@ std::shared_ptr<const Recipe> KernelChoice::choose(Device& device, const KernelQ
                                                    std::vector<KernelCandidate>* refused) {
   const KernelPin* pin = pin_of(question.op.name);
   const std::string variant = pin != nullptr ? pin->variant : "";
-  for (const Ranked& candidate : candidates(device.info(), question, refused)) {
+  const std::vector<Ranked> able = candidates(device.info(), question, refused);
+  for (const Ranked& candidate : able) {
     std::string reason;
     const auto answer =
         KernelSet(plugins_.load(candidate.manifest->id)).plan(device, question, variant, &reason);
     if (answer != nullptr) {
-      chosen_[question.op.name + ": " + answer->plugin + "/" + answer->variant] = "";
-      return answer;
+      const auto best = tuned(device, question, able, *answer).recipe;
+      const auto& out = best != nullptr ? best : answer;
+      chosen_[question.op.name + ": " + out->plugin + "/" + out->variant] = "";
+      return out;
     }
     refused->push_back({candidate.manifest->id, variant, "declined", reason});
   }
@@ -110,9 +122,15 @@ std::string question_key(const Device& device, const KernelQuestion& question) {
 
 }  // namespace
 
+void KernelChoice::count(const std::string& key, const KernelQuestion& question) {
+  Asked& asked = asked_[key];
+  if (asked.times++ == 0) asked.question = tuned_question(question);
+}
+
 std::shared_ptr<const Recipe> KernelChoice::recipe(Device& device, const KernelQuestion& question) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string key = question_key(device, question);
+  count(key, question);
   const auto found = recipes_.find(key);
   if (found != recipes_.end()) return found->second;
   std::vector<KernelCandidate> refused;
@@ -138,31 +156,80 @@ std::shared_ptr<const Recipe> KernelChoice::fused_recipe(Device& device,
   return recipes_[key] = answer;
 }
 
+TunedAnswer KernelChoice::tuned(Device& device, const KernelQuestion& question,
+                                const std::vector<Ranked>& able, const Recipe& untuned) {
+  const KernelPin* pin = pin_of(question.op.name);
+  if (pin != nullptr && !pin->variant.empty()) return {};
+  std::vector<const Manifest*> manifests;
+  for (const Ranked& candidate : able) manifests.push_back(candidate.manifest);
+  const auto usual = [&](const KernelQuestion& asked, std::string* reason) {
+    return least_specific(device, asked, reason);
+  };
+  return tuned_->choose(device, question, manifests, untuned, usual);
+}
+
 std::vector<KernelCandidate> KernelChoice::why(Device& device, const KernelQuestion& question) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<KernelCandidate> refused, out;
   const KernelPin* pin = pin_of(question.op.name);
+  const std::vector<Ranked> able = candidates(device.info(), question, &refused);
+  TunedAnswer best;
   bool chosen = false;
-  for (const Ranked& candidate : candidates(device.info(), question, &refused)) {
+  for (const Ranked& candidate : able) {
+    const std::string& id = candidate.manifest->id;
     const std::string variant = pin != nullptr ? pin->variant : "";
     std::string reason;
-    const KernelSet set(plugins_.load(candidate.manifest->id));
+    const KernelSet set(plugins_.load(id));
     const auto answer = set.plan(device, question, variant, &reason);
+    if (answer == nullptr) {
+      out.push_back({id, variant, "declined", reason});
+      continue;
+    }
+    if (!chosen) {
+      best = tuned(device, question, able, *answer);
+      if (best.recipe)
+        out.push_back({best.recipe->plugin, best.recipe->variant, "chosen", best.reason});
+    }
     const std::string rank =
         str_cat("specificity ", candidate.specificity, ", priority ", candidate.priority);
-    if (answer == nullptr) {
-      out.push_back({candidate.manifest->id, variant, "declined", reason});
-    } else {
-      out.push_back({candidate.manifest->id, answer->variant, chosen ? "able" : "chosen", rank});
-      chosen = true;
-      for (const std::string& other : set.variants(device, question)) {
-        if (other == variant_id(answer->variant)) continue;
-        out.push_back(
-            {candidate.manifest->id, other, "able", "not the one chosen; pin it with --kernels"});
-      }
+    const auto is_best = [&](const std::string& name) {
+      return best.recipe && best.recipe->plugin == id && best.recipe->variant == name;
+    };
+    if (!is_best(answer->variant))
+      out.push_back({id, answer->variant, chosen || best.recipe ? "able" : "chosen", rank});
+    chosen = true;
+    for (const std::string& other : set.variants(device, question)) {
+      if (other == variant_id(answer->variant) || is_best(other)) continue;
+      out.push_back({id, other, "able", "not the one chosen; pin it with --kernels"});
     }
   }
+  for (const auto& r : best.refused) out.push_back({r.plugin, r.variant, "declined", r.reason});
   out.insert(out.end(), refused.begin(), refused.end());
+  return out;
+}
+
+std::vector<KernelChoice::Asked> KernelChoice::asked() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<Asked> out;
+  for (const auto& [key, asked] : asked_) out.push_back(asked);
+  return out;
+}
+
+std::vector<std::string> KernelChoice::sets(const DeviceInfo& device,
+                                            const KernelQuestion& question) const {
+  std::vector<std::string> out;
+  for (const Ranked& candidate : candidates(device, question, nullptr))
+    out.push_back(candidate.manifest->id);
+  return out;
+}
+
+std::shared_ptr<const Recipe> KernelChoice::least_specific(Device& device,
+                                                           const KernelQuestion& question,
+                                                           std::string* reason) const {
+  const std::vector<Ranked> able = candidates(device.info(), question, nullptr);
+  std::shared_ptr<const Recipe> out;
+  for (auto it = able.rbegin(); it != able.rend() && out == nullptr; ++it)
+    out = KernelSet(plugins_.load(it->manifest->id)).plan(device, question, "", reason);
   return out;
 }
 

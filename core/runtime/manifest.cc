@@ -133,6 +133,22 @@ Provision read_provision(const ordered_json& json, size_t index, const fs::path&
   return out;
 }
 
+// "data": {"tuned": ["tuned/*.jsonl"]}; other members are the plugin's own.
+std::vector<std::string> read_tuned(const ordered_json& json, const fs::path& path) {
+  if (!json.contains("data")) return {};
+  if (!json["data"].is_object()) refuse("NPL-01", path.string(), ": \"data\" must be an object");
+  if (!json["data"].contains("tuned")) return {};
+  std::vector<std::string> out = text_list(json["data"]["tuned"], "data.tuned", path);
+  for (const std::string& glob : out) {
+    const fs::path pattern(glob);
+    const bool leads_out = std::find(pattern.begin(), pattern.end(), "..") != pattern.end();
+    if (pattern.is_absolute() || leads_out || pattern.filename().empty())
+      refuse("NPL-03", path.string(), ": data.tuned: \"", glob,
+             "\" must name files below the plugin's directory, such as tuned/*.jsonl");
+  }
+  return out;
+}
+
 void read_members(const ordered_json& json, const fs::path& path, Manifest& out) {
   out.version = text_member(json, "version", path);
   if (json.contains("name")) out.name = text_member(json, "name", path);
@@ -157,6 +173,7 @@ void read_members(const ordered_json& json, const fs::path& path, Manifest& out)
   if (!provides.is_array()) refuse("NPL-01", path.string(), ": \"provides\" must be a list");
   for (size_t i = 0; i < provides.size(); ++i)
     out.provides.push_back(read_provision(provides[i], i, path));
+  out.tuned = read_tuned(json, path);
   for (const auto& item : json.items()) {
     const auto& keys = known_keys();
     if (std::find(keys.begin(), keys.end(), item.key()) != keys.end()) continue;

@@ -34,6 +34,7 @@ struct Manifest {
   std::vector<std::string> kinds;  // "kernels", "layer", "transport"
   uint32_t abi_major = 0, abi_minor = 0;
   std::vector<Provision> provides;
+  std::vector<std::string> tuned;     // data.tuned: globs of files of tuned records
   std::vector<std::string> warnings;  // unknown keys, with the nearest known name
 
   bool has_kind(const std::string& kind) const;

@@ -4,6 +4,8 @@
 
 #include "core/base/environment.h"
 #include "core/base/error.h"
+#include "core/runtime/record_check.h"
+#include "core/runtime/tuned_kernels.h"
 
 namespace netcl {
 
@@ -15,6 +17,16 @@ std::vector<DeviceInfo> infos_of(const std::vector<FoundDevice>& found) {
   return out;
 }
 
+TunedOptions tuned_of(const RuntimeOptions& options, const PluginHost& plugins) {
+  TunedOptions out;
+  if (options.record_check == nullptr) return out;
+  out.files = find_tuned_files(plugins);
+  out.verdicts = user_verdicts_file();
+  out.check = options.record_check;
+  out.log = options.log;
+  return out;
+}
+
 }  // namespace
 
 Runtime::Runtime(RuntimeOptions options)
@@ -22,7 +34,7 @@ Runtime::Runtime(RuntimeOptions options)
       found_(enumerate_devices()),
       infos_(infos_of(found_)),
       plugins_(options_.plugins, infos_, options_.log),
-      kernels_(plugins_, options_.pins),
+      kernels_(plugins_, options_.pins, tuned_of(options_, plugins_)),
       layers_(plugins_) {}
 
 const FoundDevice& Runtime::found(const DeviceInfo& wanted) const {

@@ -26,7 +26,10 @@ namespace netcl {
 
 struct RuntimeOptions {
   PluginOptions plugins;  // where to look beside the usual places, what to leave out
-  std::map<std::string, KernelPin> pins;           // op -> the kernel set and variant to use
+  std::map<std::string, KernelPin> pins;  // op -> the kernel set and variant to use
+  // With it kernels are chosen by tuned records, too, once it finds them right
+  // (core/verify/variant_check.h has one); without, each set's defaults.
+  std::shared_ptr<RecordCheck> record_check;
   std::optional<std::filesystem::path> cache_dir;  // of built programs; nullopt: the usual one
   Logger log;
 };

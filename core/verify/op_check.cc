@@ -23,6 +23,9 @@ constexpr double kTolerance = 5e-6;
 // 2^-9 (of the value; of 6e-8, the least f16 step, near 0).
 constexpr double kF16Tolerance = 5e-4, kBF16Tolerance = 4e-3;
 
+// Two kernels may add up in different orders.
+constexpr double kTwoKernelsTolerance = 1e-4;
+
 double storage_tolerance(DType dtype) {
   return dtype == DType::kF16 ? kF16Tolerance : dtype == DType::kBF16 ? kBF16Tolerance : 0;
 }
@@ -67,6 +70,44 @@ OpCheck::OpCheck(const OpRow& row, OpCase op_case, uint64_t seed)
       in_(case_inputs(case_, seed)) {
   out_ = evaluate(in_, attrs_);
   scale_ = scale_of_sums();
+}
+
+OpCheck::OpCheck(const OpRow& row, OpCase op_case, uint64_t seed, Queue& queue, const Recipe& right)
+    : row_(row),
+      case_(std::move(op_case)),
+      attrs_(complete_attrs(row, case_.attrs)),
+      out_descs_(row.infer({row, case_.in, attrs_})),
+      in_(case_inputs(case_, seed)) {
+  out_ = scale_ = results_of(queue, right);
+  for (HostTensor& t : scale_) {
+    double largest = 0;
+    for (const double x : t.data)
+      largest = std::isfinite(x) ? std::max(largest, std::fabs(x)) : largest;
+    std::fill(t.data.begin(), t.data.end(), largest);
+  }
+  case_.tolerance = kTwoKernelsTolerance;
+}
+
+std::vector<HostTensor> OpCheck::results_of(Queue& queue, const Recipe& recipe) const {
+  Memory memory = memory_for(queue, recipe);
+  Executable kernel(queue.device(), recipe);
+  kernel.bind(buffers_of(memory.in), buffers_of(memory.out), buffers_of(memory.scratch));
+  kernel.enqueue(queue.cl());
+  queue.finish();
+  std::vector<HostTensor> results;
+  for (size_t i = 0; i < memory.out.size(); ++i)
+    results.push_back(from_bytes(out_descs_[i], memory.out[i].read()));
+  return results;
+}
+
+OpCheck::Memory OpCheck::memory_for(Queue& queue, const Recipe& recipe) const {
+  Memory out;
+  for (const HostTensor& t : in_) out.in.emplace_back(queue, to_bytes(t), poison_of(t.desc));
+  for (const TensorDesc& d : out_descs_)
+    out.out.emplace_back(queue, std::vector<uint8_t>(d.size_bytes(), poison_of(d)), poison_of(d));
+  for (const uint64_t bytes : recipe.scratch_bytes)
+    out.scratch.emplace_back(queue, std::vector<uint8_t>(bytes, 0xff), 0xff);
+  return out;
 }
 
 size_t OpCheck::num_elements() const {
@@ -134,12 +175,7 @@ OpVerdict OpCheck::judge(Queue& queue, const Recipe& recipe) const {
 // `in_place`: outputs lie where the row says that they may, in the inputs.
 void OpCheck::judge_once(Queue& queue, const Recipe& recipe, bool in_place,
                          OpVerdict* verdict) const {
-  std::vector<GuardedBuffer> in, out, scratch;
-  for (const HostTensor& t : in_) in.emplace_back(queue, to_bytes(t), poison_of(t.desc));
-  for (const TensorDesc& d : out_descs_)
-    out.emplace_back(queue, std::vector<uint8_t>(d.size_bytes(), poison_of(d)), poison_of(d));
-  for (const uint64_t bytes : recipe.scratch_bytes)
-    scratch.emplace_back(queue, std::vector<uint8_t>(bytes, 0xff), 0xff);
+  auto [in, out, scratch] = memory_for(queue, recipe);
   std::set<size_t> overwritten;
   std::vector<GuardedBuffer*> results;
   std::vector<cl::Buffer> out_buffers;

@@ -16,6 +16,7 @@
 #include "core/ops/kernel_provider.h"
 #include "core/ops/op.h"
 #include "core/tensor/queue.h"
+#include "core/verify/guarded_buffer.h"
 
 namespace netcl {
 
@@ -45,6 +46,9 @@ class OpCheck {
   // Makes the inputs from `seed` and computes the reference. `row` outlives the object. Errors:
   // kUsage if the case does not fit the op.
   OpCheck(const OpRow& row, OpCase op_case, uint64_t seed);
+  // The same, but what `right` computes on the queue stands for the reference, which would take too
+  // long: results may differ by 1e-4 of the largest element. Errors: kUsage, kDevice.
+  OpCheck(const OpRow& row, OpCase op_case, uint64_t seed, Queue& queue, const Recipe& right);
   OpCheck(const OpCheck&) = delete;
   OpCheck(OpCheck&&) = default;
 
@@ -67,6 +71,12 @@ class OpCheck {
   OpVerdict judge(Queue& queue, const Recipe& recipe) const;
 
  private:
+  struct Memory {
+    std::vector<GuardedBuffer> in, out, scratch;
+  };
+  Memory memory_for(Queue& queue, const Recipe& recipe) const;
+  // What the recipe computes, unjudged.
+  std::vector<HostTensor> results_of(Queue& queue, const Recipe& recipe) const;
   void judge_once(Queue& queue, const Recipe& recipe, bool in_place, OpVerdict* verdict) const;
   std::vector<HostTensor> evaluate(const std::vector<HostTensor>& inputs, const Attrs& attrs) const;
   std::vector<HostTensor> scale_of_sums() const;
