@@ -75,6 +75,7 @@ class StepBench {
     group_ = plan_group(wishes, places_, plugins);
     if (!group_.probe.is_null() && !options.quiet) std::cerr << "transport " << group_.why << "\n";
     check_pins(options.pins(), plugins);
+    tuned_ = options.tuned_files(plugins);
     check_input(data_.train, Shape(config_.input), data_.train_source);
     LayerSet layers(plugins);
     check_data(
@@ -105,6 +106,7 @@ class StepBench {
     job.config_name = options_.config;
     job.plugins = options_.plugin_options();
     job.pins = options_.pins();
+    job.tuned = tuned_;
     const GroupPlan group = places.size() > 1 ? group_ : GroupPlan();
     job.transport = group.transport;
     job.shard = places.size() > 1 ? options_.shard : "auto";
@@ -200,6 +202,7 @@ class StepBench {
   std::vector<DeviceInfo> devices_;
   std::vector<WorkerPlace> places_;
   GroupPlan group_;
+  std::vector<TunedFile> tuned_;
   std::optional<Dataset> train_;
   int64_t per_epoch_ = 1, warm_up_ = 1;
 };

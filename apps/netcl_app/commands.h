@@ -18,6 +18,7 @@ void add_eval_command(CLI::App& app, Run& run);
 void add_predict_command(CLI::App& app, Run& run);
 void add_generate_command(CLI::App& app, Run& run);
 void add_bench_command(CLI::App& app, Run& run);
+void add_tune_command(CLI::App& app, Run& run);
 
 }  // namespace netcl::app
 

@@ -50,6 +50,7 @@ int run_eval(const EvalOptions& options) {
   job.config_name = file.string();
   job.plugins = options.plugin_options();
   job.pins = options.pins();
+  job.tuned = options.tuned_files(plugins);
   check_pins(job.pins, plugins);
   GroupWishes wishes;
   wishes.transport = options.transport;

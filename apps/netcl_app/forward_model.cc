@@ -2,6 +2,7 @@
 
 #include "apps/netcl_app/open_device.h"
 #include "apps/netcl_app/probe.h"
+#include "apps/netcl_app/tuned_setup.h"
 #include "core/base/environment.h"
 
 namespace netcl::app {
@@ -29,7 +30,8 @@ ForwardModel::ForwardModel(const std::string& checkpoint, const std::string& dev
   plugins_ =
       std::make_unique<PluginHost>(options.plugin_options(), std::vector<DeviceInfo>{info_}, log);
   check_pins(options.pins(), *plugins_);
-  kernels_ = std::make_unique<KernelChoice>(*plugins_, options.pins());
+  kernels_ = std::make_unique<KernelChoice>(*plugins_, options.pins(),
+                                            tuned_options(options.tuned_files(*plugins_), log));
   layers_ = std::make_unique<LayerSet>(*plugins_);
   optimizer_ = optimizer_of(*config_);
   graphs_ = build_step_graphs(step_spec_of(*config_, optimizer_, data_), *layers_);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "apps/netcl_app/tuned_setup.h"
 #include "core/base/error.h"
 
 namespace netcl::app {
@@ -68,6 +69,7 @@ Json to_json(const Job& job) {
                               {"units", member.shares.units}});
   out["plugin_paths"] = Json::array();
   for (const auto& path : job.plugins.paths) out["plugin_paths"].push_back(path.string());
+  out["tuned"] = to_json(job.tuned);
   out["pins"] = Json::object();
   for (const auto& [op, pin] : job.pins) out["pins"][op] = {pin.plugin, pin.variant};
   return out;
@@ -89,6 +91,7 @@ Job job_from_json(const Json& json) {
   }
   for (const Json& path : json.at("plugin_paths"))
     out.plugins.paths.emplace_back(path.get<std::string>());
+  out.tuned = tuned_files_from_json(json.at("tuned"));
   for (const auto& item : json.at("pins").items()) {
     out.pins[item.key()] = {item.value()[0].get<std::string>(), item.value()[1].get<std::string>()};
   }

@@ -57,6 +57,8 @@ struct Job {
   std::vector<DeviceInfo> devices;        // of all ranks
   PluginOptions plugins;
   std::map<std::string, KernelPin> pins;
+  // As they were when the run began, so that all workers of all generations choose alike.
+  std::vector<TunedFile> tuned;
   // The ranks of the one worker process, where all share it; empty: a process each. The members
   // above then describe the process.
   std::vector<WorkerPlace> members;

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/probe.h"
 #include "apps/netcl_app/transport_probe.h"
+#include "apps/netcl_app/tune/child.h"
+#include "apps/netcl_app/tune/messages.h"
 #include "apps/netcl_app/worker.h"
 #include "core/base/error.h"
 #include "core/base/json_doc.h"
@@ -62,6 +65,8 @@ int main(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   if (first == "worker") return netcl::app::worker_main();
   if (first == "probe-child") return netcl::app::probe_child(3);
+  if (first == netcl::app::kTuneChild && argc > 2)
+    return netcl::app::tune_child_main(std::atoi(argv[2]));
 
   CLI::App app("netcl: trains neural networks on every OpenCL device of a workstation at once",
                "netcl-app");
@@ -75,6 +80,7 @@ int main(int argc, char** argv) {
   netcl::app::add_predict_command(app, run);
   netcl::app::add_generate_command(app, run);
   netcl::app::add_bench_command(app, run);
+  netcl::app::add_tune_command(app, run);
   netcl::app::add_probe_transports_command(app, run);
   const bool json =
       std::any_of(argv + 1, argv + argc, [](const char* a) { return std::string(a) == "--json"; });

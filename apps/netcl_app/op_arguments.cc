@@ -1,9 +1,11 @@
 #include "apps/netcl_app/op_arguments.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "apps/netcl_app/open_device.h"
 #include "apps/netcl_app/probe.h"
+#include "apps/netcl_app/tuned_setup.h"
 #include "core/base/environment.h"
 #include "core/base/json_doc.h"
 #include "core/base/text.h"
@@ -49,6 +51,14 @@ std::vector<TensorDesc> inputs_of(const OpRow& op, const OpOptions& options) {
       if (c.in[i].dtype == DType::kI32) out[i].dtype = DType::kI32;
     }
     break;
+  }
+  const DType dtype = dtype_named(options.dtype);
+  NETCL_CHECK(dtype == DType::kF32 || op.half_storage, ErrorCode::kUsage, "--dtype ", options.dtype,
+              ": ", op.name, " takes f32 alone");
+  for (size_t i = 0; i < out.size(); ++i) {
+    const auto& f32 = op.always_f32;
+    if (is_float(out[i].dtype) && std::find(f32.begin(), f32.end(), i) == f32.end())
+      out[i].dtype = dtype;
   }
   return out;
 }
@@ -110,11 +120,8 @@ OpArguments fused_arguments(const OpOptions& options, OpDevice& place) {
 
 }  // namespace
 
-void add_op_options(CLI::App& command, OpOptions& options) {
-  command.add_option("--op", options.op, "Name of the op")->required();
-  command.add_option("--layer", options.layer,
-                     "The layer that makes the op out of others; --shape and --attr are then the "
-                     "shapes of its inputs and its keys");
+void add_question_options(CLI::App& command, OpOptions& options) {
+  command.add_option("--op", options.op, "Name of the op");
   command
       .add_option("--shape", options.shapes,
                   "Shape of an input, such as 128,784 (repeatable); matmul also M,K,N")
@@ -123,13 +130,27 @@ void add_op_options(CLI::App& command, OpOptions& options) {
   command.add_option("--attr", options.attrs, "Attribute KEY=VALUE (repeatable)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--dtype", options.dtype, "Type of the op's float inputs")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
+      ->capture_default_str();
   command.add_option("--device", options.device, "The device (default: the first)");
+}
+
+void add_op_options(CLI::App& command, OpOptions& options) {
+  add_question_options(command, options);
+  command.get_option("--op")->required();
+  command.add_option("--layer", options.layer,
+                     "The layer that makes the op out of others; --shape and --attr are then the "
+                     "shapes of its inputs and its keys");
   add_kernels(command, options);
   add_common(command, options);
 }
 
 OpArguments op_arguments(const OpOptions& options, OpDevice& place) {
-  if (!options.layer.empty()) return fused_arguments(options, place);
+  return options.layer.empty() ? table_op_arguments(options) : fused_arguments(options, place);
+}
+
+OpArguments table_op_arguments(const OpOptions& options) {
   NETCL_CHECK(options.op.find('.') == std::string::npos, ErrorCode::kUsage, "--op ", options.op,
               ": a layer makes this op out of others; name the layer with --layer TYPE, the shapes "
               "of its inputs with --shape and its keys with --attr");
@@ -147,7 +168,8 @@ OpDevice::OpDevice(const OpOptions& options) {
   environment::apply(only_driver(info_.icd));
   device_ = std::make_unique<Device>(find_device(info_), environment::cache_dir(), log);
   plugins_ = std::make_unique<PluginHost>(options.plugin_options(), devices, log);
-  kernels_ = std::make_unique<KernelChoice>(*plugins_, options.pins());
+  kernels_ = std::make_unique<KernelChoice>(*plugins_, options.pins(),
+                                            tuned_options(options.tuned_files(*plugins_), log));
 }
 
 }  // namespace netcl::app

@@ -15,11 +15,13 @@
 namespace netcl::app {
 
 struct OpOptions : CommonOptions {
-  std::string op, layer, device = "all";
+  std::string op, layer, device = "all", dtype = "f32";
   std::vector<std::string> shapes, attrs;
 };
 
-// Adds --op, --layer, --shape, --attr, --device, --kernels and the common ones.
+// Adds --op (which may be left out), --shape, --attr, --dtype and --device.
+void add_question_options(CLI::App& command, OpOptions& options);
+// The same with --op required, --layer, --kernels, --no-tuned and the common ones.
 void add_op_options(CLI::App& command, OpOptions& options);
 
 // The first device of --device, open in this process, with its kernel sets.
@@ -48,10 +50,12 @@ struct OpArguments {
 };
 
 // One shape an input; a matmul may be given as M,K,N, and one shape stands for all inputs. Inputs
-// are f32, but those that the op wants as integers i32. With --layer the op is a fused one of that
-// layer; shapes are those of the layer's inputs, attributes the layer's keys.
-// Errors: kUsage, naming the option; kPlugin.
+// have the type of --dtype where the op takes it, but those that the op wants as integers are i32.
+// With --layer the op is a fused one of that layer; shapes are those of the layer's inputs,
+// attributes the layer's keys. Errors: kUsage, naming the option; kPlugin.
 OpArguments op_arguments(const OpOptions& options, OpDevice& place);
+// The same for ops of the table alone, without a device.
+OpArguments table_op_arguments(const OpOptions& options);
 
 }  // namespace netcl::app
 

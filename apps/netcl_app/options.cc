@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/ops/op.h"
+#include "core/runtime/tuned_store.h"
 
 namespace netcl::app {
 
@@ -61,6 +62,10 @@ std::map<std::string, KernelPin> CommonOptions::pins() const {
   return out;
 }
 
+std::vector<TunedFile> CommonOptions::tuned_files(const PluginHost& plugins) const {
+  return no_tuned ? std::vector<TunedFile>() : find_tuned_files(plugins);
+}
+
 void check_pins(const std::map<std::string, KernelPin>& pins, const PluginHost& plugins) {
   std::vector<std::string> ids;
   for (const Manifest* manifest : plugins.manifests("kernels")) ids.push_back(manifest->id);
@@ -97,6 +102,8 @@ void add_kernels(CLI::App& command, CommonOptions& options) {
       .add_option("--kernels", options.kernels,
                   "Pin kernels: OP=PLUGIN[:VARIANT], such as matmul=generic:vec")
       ->delimiter(',');
+  command.add_flag("--no-tuned", options.no_tuned,
+                   "Choose kernels without tuned records: each set's defaults");
 }
 
 Logger stderr_logger(bool quiet) {

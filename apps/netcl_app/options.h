@@ -13,16 +13,19 @@
 namespace netcl::app {
 
 struct CommonOptions {
-  bool json = false, quiet = false;
+  bool json = false, quiet = false, no_tuned = false;
   std::vector<std::string> plugin_paths, disable_plugins, only_plugins, kernels;
 
   PluginOptions plugin_options() const;
   // --kernels OP=PLUGIN[:VARIANT]. Errors: kUsage.
   std::map<std::string, KernelPin> pins() const;
+  // The files of tuned records, as they are now; none with --no-tuned.
+  std::vector<TunedFile> tuned_files(const PluginHost& plugins) const;
 };
 
 // Adds --json, --quiet, --plugin-path, --disable-plugins, --only-plugins.
 void add_common(CLI::App& command, CommonOptions& options);
+// Adds --kernels and --no-tuned.
 void add_kernels(CLI::App& command, CommonOptions& options);
 // Errors: kPlugin for a pin to a plugin that is no kernel set (nearest id) or does not serve (why).
 void check_pins(const std::map<std::string, KernelPin>& pins, const PluginHost& plugins);

@@ -7,6 +7,7 @@
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/rank_worker.h"
 #include "apps/netcl_app/trace_file.h"
+#include "apps/netcl_app/tuned_setup.h"
 
 namespace netcl::app {
 
@@ -103,6 +104,7 @@ void RankWorker::ready() {
         {"num_outputs", graphs_.num_outputs},
         {"first_step", trainer_->steps_done()},
         {"kernels", kernels_.chosen()},
+        {"questions", questions_json(kernels_)},
         {"programs_built", device_->programs().num_built()},
         {"programs_from_disk", device_->programs().num_from_disk()}});
 }

@@ -8,6 +8,7 @@
 
 #include "apps/netcl_app/init_from.h"
 #include "apps/netcl_app/model_setup.h"
+#include "apps/netcl_app/tuned_setup.h"
 #include "apps/netcl_app/update_choice.h"
 #include "core/base/clock.h"
 #include "core/base/environment.h"
@@ -36,7 +37,7 @@ RankWorker::RankWorker(Job job, std::shared_ptr<Segment> segment, RankHome home)
       device_(std::move(home.device)),
       queue_(Queue::create(*device_, trace_ ? &*trace_ : nullptr)),
       plugins_(job_.plugins, {device_->info()}, status_logger(say_)),
-      kernels_(plugins_, job_.pins),
+      kernels_(plugins_, job_.pins, tuned_options(job_.tuned, status_logger(say_))),
       layers_(plugins_),
       optimizer_(optimizer_of(config_)),
       graphs_(

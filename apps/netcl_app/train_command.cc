@@ -59,6 +59,7 @@ struct Setup {
   std::vector<WorkerPlace> places;
   GroupPlan group;
   std::string update;
+  std::vector<TunedFile> tuned;
 };
 
 // Traces the model here, so that its errors name the user's file and nothing was started.
@@ -108,7 +109,9 @@ Setup prepare(const TrainOptions& options, TrainConfig config) {
   for (const WorkerPlace& place : places) used.push_back(place.device);
   const std::string update = choose_update(options.update, used, config);
   GroupPlan group = choose_group(options, places, plugins);
-  return {std::move(config), std::move(data), devices, std::move(places), std::move(group), update};
+  return {std::move(config),           std::move(data),  devices,
+          std::move(places),           std::move(group), update,
+          options.tuned_files(plugins)};
 }
 
 Json environment_of(const Setup& setup, const RunOutcome& outcome) {
@@ -128,8 +131,8 @@ Json environment_of(const Setup& setup, const RunOutcome& outcome) {
                    {"device", setup.places[r].label()},
                    {"info", to_json(setup.places[r].device)}};
     if (outcome.ready[r].is_object()) {
-      for (const char* key : {"kernels", "launches_per_step", "workspace_bytes", "programs_built",
-                              "programs_from_disk"}) {
+      for (const char* key : {"kernels", "questions", "launches_per_step", "workspace_bytes",
+                              "programs_built", "programs_from_disk"}) {
         worker[key] = outcome.ready[r].at(key);
       }
     }
@@ -291,6 +294,7 @@ Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
   job.config_name = (dir.path() / "config.json").string();
   job.plugins = options.plugin_options();
   job.pins = options.pins();
+  job.tuned = setup.tuned;
   job.transport = setup.group.transport;
   job.shard = options.shard;
   job.update = setup.update;

@@ -1,0 +1,40 @@
+// Kernels on memory of their own, to be timed in turn.
+// Threads: those of the queue.
+#ifndef NETCL_APPS_NETCL_APP_TUNE_TIMED_KERNELS_H_
+#define NETCL_APPS_NETCL_APP_TUNE_TIMED_KERNELS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/cl/recipe.h"
+#include "core/tensor/queue.h"
+#include "core/verify/op_check.h"
+
+namespace netcl::app {
+
+class TimedKernels {
+ public:
+  // Inputs hold what the check's do. Errors: kDevice.
+  TimedKernels(std::shared_ptr<Queue> queue, const OpCheck& inputs);
+
+  // A recipe with the arguments set, ready to run. Errors: kDevice.
+  std::unique_ptr<Executable> bind(const Recipe& recipe);
+
+  // Units: microseconds a run. How often to run, so that a sample takes about two milliseconds.
+  int runs_a_sample(const Executable& kernel);
+  double sample(const Executable& kernel, int runs);
+
+ private:
+  std::shared_ptr<Queue> queue_;
+  std::vector<std::shared_ptr<Storage>> in_, out_;
+  std::vector<std::shared_ptr<Storage>> scratch_;  // of all kernels that were bound
+};
+
+double median(std::vector<double> values);
+// The interquartile range, as a part of the median.
+double spread(std::vector<double> values);
+
+}  // namespace netcl::app
+
+#endif  // NETCL_APPS_NETCL_APP_TUNE_TIMED_KERNELS_H_
