@@ -12,6 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 minor=$1 revision=$2
 out=$PWD/0.$minor
 [ ! -e "$out" ] || { echo "$out exists; stored plugins do not change" >&2; exit 1; }
+libraries=
 tree=$(mktemp -d)
 trap 'git worktree remove --force "$tree/netcl"; rm -rf "$tree"' EXIT
 git worktree add -q --detach "$tree/netcl" "$revision"
@@ -23,7 +24,7 @@ plugin() { # ID KIND PROVIDES VERSION SOURCES...
   local id=$1 kind=$2 provides=$3 version=$4
   shift 4
   mkdir -p "$out/$id"
-  g++ "${flags[@]}" -o "$out/$id/lib$id.so" "$@" -ldl
+  g++ "${flags[@]}" -o "$out/$id/lib$id.so" "$@" -ldl $libraries
   chmod 644 "$out/$id/lib$id.so"
   cat >"$out/$id/plugin.json" <<J
 {
@@ -46,6 +47,7 @@ if [ -d "$old/plugins/templates/transport" ]; then # the skeleton of a transport
   done
   plugin stored transport '{"transport": "stored"}' 0.1.0 "$tree"/skeleton/*.cc
 else
-  plugin host transport '{"transport": "host"}' 0.1.0 "$old"/plugins/transport/host/*.cc
+  libraries=-lOpenCL
+  plugin host transport '{"transport": "host"}' 1.0.0 "$old"/plugins/transport/host/*.cc
 fi
 ls -l "$out"/*/*.so
