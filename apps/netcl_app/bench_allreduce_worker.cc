@@ -13,6 +13,7 @@
 #include "apps/netcl_app/open_device.h"
 #include "apps/netcl_app/rank_group.h"
 #include "core/base/environment.h"
+#include "core/base/statistics.h"
 #include "core/cl/pinned.h"
 #include "core/collective/futex.h"
 #include "core/distributed/process.h"
@@ -24,12 +25,6 @@ namespace {
 constexpr int kWarmUps = 2;
 constexpr int kLinkRepeats = 4;  // the fastest counts: a bound knows no disturbance
 constexpr uint32_t kSpins = 1024;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Brings the ranks to one moment, and makes one time of what each measured. Apart from transports.
 class StartLine {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "core/base/environment.h"
+#include "core/base/statistics.h"
 #include "core/ops/op.h"
 
 namespace netcl::app {
@@ -25,11 +26,6 @@ double seconds_of(Body&& body) {
   const double start = now_s();
   body();
   return now_s() - start;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 int64_t resident_bytes() {

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <iomanip>
 #include <iostream>
-#include <limits>
-#include <random>
+#include <optional>
 
 #include "apps/netcl_app/bench_commands.h"
 #include "apps/netcl_app/op_arguments.h"
@@ -14,6 +13,7 @@
 #include "core/base/json_doc.h"
 #include "core/ops/case_inputs.h"
 #include "core/verify/host_bytes.h"
+#include "core/verify/sample_cases.h"
 
 namespace netcl::app {
 
@@ -26,46 +26,13 @@ struct BenchOpOptions : OpOptions {
   double max_rel_err = 1e-4;
 };
 
-// The case of the op's row that says what values its inputs may have.
-const OpCase& example_of(const OpArguments& op) {
-  const auto made_of_random_values = [&](const OpCase& c) {
-    return c.in.size() == op.in.size() && c.fixed.empty() &&
-           std::all_of(c.in.begin(), c.in.end(), [](const TensorDesc& d) {
-             return is_float(d.dtype) || d.dtype == DType::kI32;
-           });
-  };
-  const auto found = std::find_if(op.op.cases.begin(), op.op.cases.end(), made_of_random_values);
-  NETCL_CHECK(found != op.op.cases.end() && op.op.reference && !op.op.view && !op.op.collective,
-              ErrorCode::kUsage, "bench op: ", op.op.name, " with ", op.in.size(),
-              " inputs has none that random f32 and i32 values can be; choose another op");
-  return *found;
-}
-
 std::vector<HostTensor> random_inputs(const OpArguments& op) {
   if (op.fused) return case_inputs(with_inputs(*op.fused, kSeed), kSeed);
-  const OpCase& example = example_of(op);
-  std::mt19937 bits(kSeed);
-  std::uniform_real_distribution<double> floats(example.low, example.high);
-  // Integers are mostly places in another input: below all its sizes they exist.
-  int64_t smallest = std::numeric_limits<int64_t>::max();
-  for (const TensorDesc& d : op.in) {
-    for (const int64_t size : d.shape.dims())
-      if (d.dtype != DType::kI32) smallest = std::min(smallest, std::max<int64_t>(size, 1));
-  }
-  std::vector<HostTensor> out;
-  for (size_t i = 0; i < op.in.size(); ++i) {
-    HostTensor tensor{op.in[i],
-                      std::vector<double>(static_cast<size_t>(op.in[i].shape.num_elements()))};
-    const int64_t end =
-        std::min(smallest, i < example.int_high.size() ? example.int_high[i] : int64_t{10});
-    for (double& x : tensor.data) {
-      x = tensor.desc.dtype == DType::kI32
-              ? static_cast<double>(bits() % static_cast<uint64_t>(std::max<int64_t>(end, 1)))
-              : floats(bits);
-    }
-    out.push_back(from_bytes(tensor.desc, to_bytes(tensor)));  // rounded to the type
-  }
-  return out;
+  const std::optional<OpCase> sample = sample_case(op.op, op.in, op.attrs);
+  NETCL_CHECK(sample && op.op.reference && !op.op.view && !op.op.collective, ErrorCode::kUsage,
+              "bench op: ", op.op.name, " with ", op.in.size(),
+              " inputs has none that random values can be; choose another op");
+  return case_inputs(*sample, kSeed);
 }
 
 std::vector<double> read(const Tensor& tensor, const TensorDesc& desc) {

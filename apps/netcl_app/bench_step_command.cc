@@ -18,6 +18,7 @@
 #include "apps/netcl_app/supervisor.h"
 #include "apps/netcl_app/trace_file.h"
 #include "apps/netcl_app/transport_probe.h"
+#include "core/base/statistics.h"
 #include "core/distributed/shard_plan.h"
 #include "core/runtime/layer_set.h"
 namespace netcl::app {
@@ -41,12 +42,6 @@ struct Measured {
   double samples_per_second() const { return seconds > 0 ? samples / seconds : 0; }
   double step_ms() const { return steps > 0 ? seconds / steps * 1e3 : 0; }
 };
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // The first whole batches, so that every step of an epoch is the same work.
 Dataset whole_batches(Dataset data, int64_t batch_size, int64_t most) {

@@ -15,6 +15,24 @@ namespace {
 // Names of fused ops have a dot, those of the op table none.
 bool is_fused(const std::string& op) { return op.find('.') != std::string::npos; }
 
+// Pins that commas join; those between a variant's settings are its own.
+std::vector<std::string> single_pins(const std::vector<std::string>& given) {
+  std::vector<std::string> out;
+  for (const std::string& text : given) {
+    out.emplace_back();
+    bool in_settings = false;
+    for (const char c : text) {
+      if (c == '(' || c == ')') in_settings = c == '(';
+      if (c == ',' && !in_settings) {
+        out.emplace_back();
+      } else {
+        out.back() += c;
+      }
+    }
+  }
+  return out;
+}
+
 // A fused op must be one for which a plugin has kernels: else the pin would be kept in vain.
 void check_fused_pin(const std::string& op, const std::string& wanted, const PluginHost& plugins) {
   std::vector<std::string> known;
@@ -45,7 +63,7 @@ PluginOptions CommonOptions::plugin_options() const {
 
 std::map<std::string, KernelPin> CommonOptions::pins() const {
   std::map<std::string, KernelPin> out;
-  for (const std::string& text : kernels) {
+  for (const std::string& text : single_pins(kernels)) {
     const size_t equal = text.find('=');
     NETCL_CHECK(equal != std::string::npos && equal > 0 && equal + 1 < text.size(),
                 ErrorCode::kUsage, "--kernels ", text,
@@ -100,8 +118,10 @@ void add_common(CLI::App& command, CommonOptions& options) {
 void add_kernels(CLI::App& command, CommonOptions& options) {
   command
       .add_option("--kernels", options.kernels,
-                  "Pin kernels: OP=PLUGIN[:VARIANT], such as matmul=generic:vec")
-      ->delimiter(',');
+                  "Pin kernels: OP=PLUGIN[:VARIANT], such as matmul=generic:vec or, with settings, "
+                  "matmul=generic:vec(ROWS=24,PACK=2); repeatable, or joined by commas")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_flag("--no-tuned", options.no_tuned,
                    "Choose kernels without tuned records: each set's defaults");
 }

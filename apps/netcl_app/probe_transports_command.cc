@@ -14,6 +14,7 @@
 #include "apps/netcl_app/transport_probe.h"
 #include "core/autograd/eager.h"
 #include "core/base/environment.h"
+#include "core/base/statistics.h"
 #include "core/distributed/process.h"
 #include "core/distributed/queue_group.h"
 #include "core/ops/op.h"
@@ -38,11 +39,6 @@ struct ProbeOptions : CommonOptions {
   int repeats = 5;
   int64_t parent = 0;
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 double seconds_of(const std::function<void()>& body) {
   const auto begin = std::chrono::steady_clock::now();

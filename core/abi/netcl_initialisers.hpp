@@ -10,6 +10,7 @@
 
 #include "netcl_plugin.hpp"
 
+#pragma GCC visibility push(hidden)
 namespace netcl {
 namespace plugin {
 
@@ -75,5 +76,6 @@ inline Value declare(const Trace& t, std::string_view name, const std::vector<in
 
 }  // namespace plugin
 }  // namespace netcl
+#pragma GCC visibility pop
 
 #endif  // NETCL_CORE_ABI_NETCL_INITIALISERS_HPP_

@@ -4,6 +4,7 @@
 
 #include "netcl_plugin.h"
 
+#pragma GCC visibility push(hidden)
 namespace netcl {
 namespace plugin {
 
@@ -31,5 +32,6 @@ inline const char* collective_name(uint32_t kind) {
 
 }  // namespace plugin
 }  // namespace netcl
+#pragma GCC visibility pop
 
 #endif  // NETCL_CORE_ABI_NETCL_NAMES_HPP_

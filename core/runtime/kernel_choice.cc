@@ -1,7 +1,6 @@
 #include "core/runtime/kernel_choice.h"
 
 #include <algorithm>
-#include <set>
 
 #include "core/base/text.h"
 #include "core/ops/fused.h"
@@ -93,7 +92,7 @@ std::shared_ptr<const Recipe> KernelChoice::choose(Device& device, const KernelQ
     if (answer != nullptr) {
       const auto best = tuned(device, question, able, *answer).recipe;
       const auto& out = best != nullptr ? best : answer;
-      chosen_[question.op.name + ": " + out->plugin + "/" + out->variant] = "";
+      chosen_.insert(question.op.name + ": " + out->plugin + "/" + out->variant);
       return out;
     }
     refused->push_back({candidate.manifest->id, variant, "declined", reason});
@@ -151,7 +150,7 @@ std::shared_ptr<const Recipe> KernelChoice::fused_recipe(Device& device,
   if (answer == nullptr) {
     if (pin != nullptr && pin->plugin != KernelPin::kTrace)
       nobody_serves(device, question, refused, plugins_);
-    chosen_[question.op.name + ": " + KernelPin::kTrace] = "";
+    chosen_.insert(question.op.name + ": " + KernelPin::kTrace);
   }
   return recipes_[key] = answer;
 }
@@ -235,9 +234,7 @@ std::shared_ptr<const Recipe> KernelChoice::least_specific(Device& device,
 
 std::vector<std::string> KernelChoice::chosen() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::vector<std::string> out;
-  for (const auto& [text, ignored] : chosen_) out.push_back(text);
-  return out;
+  return {chosen_.begin(), chosen_.end()};
 }
 
 }  // namespace netcl

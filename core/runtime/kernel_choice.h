@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -94,7 +95,7 @@ class KernelChoice : public KernelProvider {
   const std::unique_ptr<TunedKernels> tuned_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<const Recipe>> recipes_;
-  std::map<std::string, std::string> chosen_;
+  std::set<std::string> chosen_;
   std::map<std::string, Asked> asked_;
 };
 

@@ -216,18 +216,7 @@ VECTOR_KERNEL void conv_winograd_generic(__global const TYPE(X_DTYPE)* source,
 #if UNROLL > 1
 #pragma unroll UNROLL
 #endif
-        for (int c = 0; c < channels; ++c) {
-#define LOAD_B(r, v) const FLOATV b##v = VLOAD(v, b);
-          EACH_SUM(LOAD_B, 0)
-#undef LOAD_B
-#define MULTIPLY_ADD(r, v) sum_##r##_##v += a[r] * b##v;
-#define ADD(r) EACH_SUM(MULTIPLY_ADD, r)
-          EACH_ROW(ADD)
-#undef ADD
-#undef MULTIPLY_ADD
-          a += TILE;
-          b += WIDTH;
-        }
+        for (int c = 0; c < channels; ++c) MULTIPLY_PACKED
         float* to = sums + k * TILE * WIDTH;
 #define KEEP_SUM(r, v) VSTORE(sum_##r##_##v, v, to + r * WIDTH);
 #define KEEP_ROW(r) EACH_SUM(KEEP_SUM, r)

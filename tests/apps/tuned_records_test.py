@@ -20,6 +20,8 @@ class TunedRecords(unittest.TestCase):
                     with open(os.path.join(folder, name)) as stream:
                         lines += sum(1 for line in stream if line.strip())
         self.assertEqual(len(document["records"]), lines)
+        if lines == 0:
+            self.skipTest("no plugin of the project brings records along yet")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 // plugin.json: any text is read or refused with a code and words, and a manifest that was read can
 // be held against devices.
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "core/runtime/manifest.h"
 #include "tests/fuzz/target.h"
@@ -11,9 +14,8 @@ namespace {
 // A folder of this process's own that goes with it.
 struct Folder {
   Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "netcl-fuzz-XXXXXX").string();
-    must(::mkdtemp(pattern.data()) != nullptr);
-    path = pattern;
+    path = std::filesystem::temp_directory_path() / ("netcl-fuzz-" + std::to_string(::getpid()));
+    must(std::filesystem::create_directory(path));
     std::ofstream(path / "libx.so") << "\x7f"
                                        "ELF, cut off";
   }

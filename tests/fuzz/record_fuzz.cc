@@ -5,8 +5,7 @@
 #include "tests/fuzz/target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const netcl::TunedLine line =
-      netcl::read_tuned_line({reinterpret_cast<const char*>(data), size});
+  const netcl::TunedLine line = netcl::read_tuned_line({reinterpret_cast<const char*>(data), size});
   must(line.record.has_value() == line.why.empty());
   if (!line.record) return 0;
   const std::string written = netcl::tuned_line(*line.record);

@@ -1,16 +1,12 @@
-"""netcl-app trains with a layer plugin from outside of the tree.
-
-The plugin is one file, compiled by plain g++ against copies of the two headers; its folder is given
-with --plugin-path.
-"""
+"""netcl-app trains with a layer plugin from outside of the tree: one file, compiled by plain g++ against
+copies of the headers; its folder is given with --plugin-path."""
 
 import json
 import os
-import shutil
-import subprocess
 import unittest
 
 from tests.apps import netcl_cli
+from tests.plugins import outside_plugin
 
 LAYERS = [{"type": "linear", "out": 32}, {"type": "example.scaled_tanh", "slope": 0.5}, {"type": "linear", "out": 10}]
 
@@ -19,25 +15,10 @@ class OutsideTrain(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cli = netcl_cli.Cli()
-        cls.plugins = os.path.join(cls.cli.folder, "my-plugins")
-        plugin, sdk = os.path.join(cls.plugins, "example"), os.path.join(cls.cli.folder, "sdk")
-        os.makedirs(plugin)
-        os.makedirs(sdk)
-        for header in ("netcl_base.hpp", "netcl_plugin.h", "netcl_plugin.hpp"):
-            shutil.copy(netcl_cli.runfile("core/abi/" + header), sdk)
-        shutil.copy(netcl_cli.runfile("tests/plugins/outside/plugin.json"), plugin)
-        subprocess.run(
-            ["g++", "-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-gnu-unique", "-I", sdk,
-             "-o", os.path.join(plugin, "libexample.so"), netcl_cli.runfile("tests/plugins/outside/scaled_tanh.cc")],
-            check=True)
+        cls.plugins = outside_plugin.build(os.path.join(cls.cli.folder, "outside"))
         cls.config = os.path.join(cls.cli.folder, "tanh.json")
         with open(cls.config, "w") as file:
-            json.dump({
-                "model": {"input": [64], "layers": LAYERS},
-                "data": {"format": "csv", "train": netcl_cli.runfile("apps/examples/data/digits.csv.gz"),
-                         "scale": 0.0625, "split": [0.8, 0.2]},
-                "optimizer": {"type": "adamw", "lr": 0.02}, "batch_size": 128, "epochs": 6, "seed": 1,
-            }, file)
+            json.dump(outside_plugin.digits_config(LAYERS, optimizer={"type": "adamw", "lr": 0.02}, epochs=6), file)
 
     def test_the_plugin_serves(self):
         done = self.cli.run("plugins", "list", "--json", "--plugin-path", self.plugins)

@@ -7,12 +7,14 @@ trained with them must have, step by step, the losses of today's.
 import json
 import os
 import shutil
-import subprocess
 import unittest
 
 from tests.apps import netcl_cli
+from tests.plugins import outside_plugin
 
 STORED = os.path.dirname(netcl_cli.runfile("tests/plugins/stored/kernels.cc"))
+LAYERS = [{"type": "linear", "out": 32}, {"type": "example.scaled_tanh", "slope": 0.5}, {"type": "relu"},
+          {"type": "linear", "out": 10}]
 VERSIONS = sorted(name for name in os.listdir(STORED) if name.startswith("0."))
 
 
@@ -26,27 +28,10 @@ class Stored(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cli = netcl_cli.Cli()
-        cls.today = os.path.join(cls.cli.folder, "today")
-        plugin, sdk = os.path.join(cls.today, "example"), os.path.join(cls.cli.folder, "sdk")
-        os.makedirs(plugin)
-        os.makedirs(sdk)
-        for header in ("netcl_base.hpp", "netcl_plugin.h", "netcl_plugin.hpp"):
-            shutil.copy(netcl_cli.runfile("core/abi/" + header), sdk)
-        shutil.copy(netcl_cli.runfile("tests/plugins/outside/plugin.json"), plugin)
-        subprocess.run(
-            ["g++", "-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-gnu-unique", "-I", sdk,
-             "-o", os.path.join(plugin, "libexample.so"), netcl_cli.runfile("tests/plugins/outside/scaled_tanh.cc")],
-            check=True)
+        cls.today = outside_plugin.build(os.path.join(cls.cli.folder, "today"))
         cls.config = os.path.join(cls.cli.folder, "model.json")
         with open(cls.config, "w") as file:
-            json.dump({
-                "model": {"input": [64], "layers": [
-                    {"type": "linear", "out": 32}, {"type": "example.scaled_tanh", "slope": 0.5},
-                    {"type": "relu"}, {"type": "linear", "out": 10}]},
-                "data": {"format": "csv", "train": netcl_cli.runfile("apps/examples/data/digits.csv.gz"),
-                         "scale": 0.0625, "split": [0.8, 0.2]},
-                "optimizer": {"type": "sgd", "lr": 0.1}, "batch_size": 128, "epochs": 1, "seed": 1,
-            }, file)
+            json.dump(outside_plugin.digits_config(LAYERS, optimizer={"type": "sgd", "lr": 0.1}, epochs=1), file)
 
     def losses(self, *options):
         result = self.cli.train(self.config, "--devices", "cpu:0/2", "--shard", "even", *options)

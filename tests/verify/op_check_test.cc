@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tests/ops/device_fixture.h"
+#include "tests/verify/written_recipe.h"
 
 namespace netcl {
 namespace testing {
@@ -16,19 +17,8 @@ constexpr uint64_t kSeed = 7;
 
 // relu of 37 numbers; `body` is what each work-item does, `items` how many there are.
 Recipe relu(const std::string& body, uint64_t items = 37) {
-  Recipe out;
-  out.plugin = "test";
-  out.variant = "written";
-  RecipeLaunch launch;
-  launch.entry = "run";
-  launch.source =
-      "__kernel void run(__global float* x, __global float* y) {\n"
-      "  const int i = (int)get_global_id(0);\n" +
-      body + "\n}\n";
-  launch.args = {{NETCL_ARG_INPUT, 0, 0, 0, {}}, {NETCL_ARG_OUTPUT, 0, 0, 0, {}}};
-  launch.global = {items, 1, 1};
-  out.launches = {launch};
-  return out;
+  return written_recipe("__global float* x, __global float* y", body, {in_arg(0), out_arg(0)},
+                        items);
 }
 
 OpVerdict judge(const Recipe& recipe) {

@@ -7,6 +7,7 @@
 #include "core/runtime/tuned_record.h"
 #include "core/verify/sample_cases.h"
 #include "tests/ops/device_fixture.h"
+#include "tests/verify/written_recipe.h"
 
 namespace netcl {
 namespace testing {
@@ -61,22 +62,9 @@ TEST(SampleCases, EveryRowWithRandomInputsHasOne) {
 
 // relu with a fault that shows where `fault` holds; `where` may use i and n.
 Recipe relu(size_t n, const std::string& where) {
-  Recipe out;
-  out.plugin = "test";
-  out.variant = "written";
-  RecipeLaunch launch;
-  launch.entry = "run";
-  launch.source =
-      "__kernel void run(__global float* x, __global float* y, const int n) {\n"
-      "  const int i = (int)get_global_id(0);\n  y[i] = x[i] > 0 ? x[i] : 0;\n"
-      "  if (" +
-      where + ") y[i] = 7;\n}\n";
-  launch.args = {{NETCL_ARG_INPUT, 0, 0, 0, {}},
-                 {NETCL_ARG_OUTPUT, 0, 0, 0, {}},
-                 {NETCL_ARG_I32, 0, static_cast<int64_t>(n), 0, {}}};
-  launch.global = {n, 1, 1};
-  out.launches = {launch};
-  return out;
+  return written_recipe("__global float* x, __global float* y, const int n",
+                        "  y[i] = x[i] > 0 ? x[i] : 0;\n  if (" + where + ") y[i] = 7;",
+                        {in_arg(0), out_arg(0), i32_arg(static_cast<int64_t>(n))}, n);
 }
 
 class VariantCheckTest : public ::testing::Test {
@@ -112,23 +100,14 @@ TEST_F(VariantCheckTest, EachShapeIsLookedAt) {
 
 // A product of [m,k] and [k,n]; element `wrong` is 7.
 Recipe product(int64_t m, int64_t k, int64_t n, int64_t wrong) {
-  Recipe out;
-  out.plugin = "test";
-  out.variant = "written";
-  RecipeLaunch launch;
-  launch.entry = "run";
-  launch.source =
-      "__kernel void run(__global float* a, __global float* b, __global float* y, const int K,\n"
-      "                  const int N, const int wrong) {\n"
-      "  const int i = (int)get_global_id(0);\n  float sum = 0;\n"
+  return written_recipe(
+      "__global float* a, __global float* b, __global float* y, const int K, const int N, "
+      "const int wrong",
+      "  float sum = 0;\n"
       "  for (int k = 0; k < K; ++k) sum += a[i / N * K + k] * b[k * N + i % N];\n"
-      "  y[i] = i == wrong ? 7 : sum;\n}\n";
-  launch.args = {{NETCL_ARG_INPUT, 0, 0, 0, {}},  {NETCL_ARG_INPUT, 1, 0, 0, {}},
-                 {NETCL_ARG_OUTPUT, 0, 0, 0, {}}, {NETCL_ARG_I32, 0, k, 0, {}},
-                 {NETCL_ARG_I32, 0, n, 0, {}},    {NETCL_ARG_I32, 0, wrong, 0, {}}};
-  launch.global = {static_cast<size_t>(m * n), 1, 1};
-  out.launches = {launch};
-  return out;
+      "  y[i] = i == wrong ? 7 : sum;",
+      {in_arg(0), in_arg(1), out_arg(0), i32_arg(k), i32_arg(n), i32_arg(wrong)},
+      static_cast<uint64_t>(m * n));
 }
 
 TEST(VariantCheckOf, WhatIsTooLargeForTheReferenceIsComparedWithOtherKernels) {

@@ -55,15 +55,4 @@ double TimedKernels::sample(const Executable& kernel, int runs) {
   return (now_seconds() - start) * 1e6 / runs;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-double spread(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return (values[3 * n / 4 < n ? 3 * n / 4 : n - 1] - values[n / 4]) / values[n / 2];
-}
-
 }  // namespace netcl::app

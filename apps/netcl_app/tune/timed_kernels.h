@@ -31,10 +31,6 @@ class TimedKernels {
   std::vector<std::shared_ptr<Storage>> scratch_;  // of all kernels that were bound
 };
 
-double median(std::vector<double> values);
-// The interquartile range, as a part of the median.
-double spread(std::vector<double> values);
-
 }  // namespace netcl::app
 
 #endif  // NETCL_APPS_NETCL_APP_TUNE_TIMED_KERNELS_H_

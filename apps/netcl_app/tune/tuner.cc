@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "apps/netcl_app/tune/messages.h"
-#include "apps/netcl_app/tune/timed_kernels.h"
 #include "core/base/append.h"
 #include "core/base/clock.h"
+#include "core/base/statistics.h"
 
 namespace netcl::app {
 
