@@ -31,6 +31,8 @@ LAYERS = {
 }
 
 MAX_LINES, MAX_TEST_LINES, MAX_HEADER_LINES, MAX_KERNEL_LINES = 600, 800, 200, 300
+# Types and vendors of devices, after which kernel sets may be called.
+DEVICE_WORDS = {"cpu", "intel", "amd", "nvidia"}
 LONG_HEADERS = {"core/abi/netcl_plugin.h", "core/abi/netcl_plugin.hpp"}  # the boundary, whole
 
 CODE = (".cc", ".h", ".hpp")
@@ -118,7 +120,7 @@ def plugin_ids(root, files):
 
 def check_plugin_names(root, files):
     """Core and apps name no plugin: neither its id as a text of code nor its target."""
-    ids = plugin_ids(root, files)
+    ids = plugin_ids(root, files) - DEVICE_WORDS
     for path, number, line in lines_of(root, files, CODE + ("BUILD",)):
         if not path.startswith(("core/", "apps/")):
             continue
