@@ -70,6 +70,7 @@ class StepBench {
     group_ = plan_group(wishes, places_, plugins);
     if (!group_.probe.is_null() && !options.quiet) std::cerr << "transport " << group_.why << "\n";
     check_pins(options.pins(), plugins);
+    (void)options.without_passes();
     tuned_ = options.tuned_files(plugins);
     check_input(data_.train, Shape(config_.input), data_.train_source);
     LayerSet layers(plugins);
@@ -102,6 +103,7 @@ class StepBench {
     job.plugins = options_.plugin_options();
     job.pins = options_.pins();
     job.tuned = tuned_;
+    job.without_passes = options_.without_passes();
     const GroupPlan group = places.size() > 1 ? group_ : GroupPlan();
     job.transport = group.transport;
     job.shard = places.size() > 1 ? options_.shard : "auto";
@@ -258,6 +260,7 @@ void add_bench_step(CLI::App& bench, Run& run) {
       ->check(CLI::Range(int64_t{1}, int64_t{100'000}))
       ->capture_default_str();
   add_kernels(*command, *options);
+  add_passes(*command, *options);
   add_common(*command, *options);
   command->callback([options, &run] { run = [options] { return run_step(*options); }; });
 }

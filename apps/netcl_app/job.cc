@@ -42,6 +42,7 @@ void visit_members(J& job, Visit&& visit) {
   visit("shard", job.shard);
   visit("update", job.update);
   visit("bucket_bytes", job.bucket_bytes);
+  visit("without_passes", job.without_passes);
   visit("checkpoints", job.checkpoints);
   visit("resume", job.resume);
   visit("max_steps", job.max_steps);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ struct Phases {
 };
 
 struct Job {
-  std::string mode = "train";  // or "eval", "bench_allreduce"
+  std::string mode = "train";  // or "eval", "explain", "bench_allreduce"
   Json config;                 // resolved
   std::string config_name;     // for messages
   uint32_t rank = 0, n_ranks = 1;
@@ -64,10 +65,11 @@ struct Job {
   std::vector<WorkerPlace> members;
   std::string transport;
   std::string shard = "auto";
-  std::string update = "replicated";  // or "sharded"
-  int64_t bucket_bytes = 0;           // of gradients; 0: as usual
-  std::string checkpoints;            // directory; "" writes none
-  std::string resume;                 // checkpoint file to start from, or ""
+  std::string update = "replicated";     // or "sharded"
+  int64_t bucket_bytes = 0;              // of gradients; 0: as usual
+  std::set<std::string> without_passes;  // of the step compiler
+  std::string checkpoints;               // directory; "" writes none
+  std::string resume;                    // checkpoint file to start from, or ""
   int64_t max_steps = 0;
   int64_t trace_after = 0, trace_steps = 0;  // records the steps after; 0 steps: nothing
   Json bench;                                // what a benchmark's mode wants to know

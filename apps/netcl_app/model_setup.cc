@@ -85,9 +85,10 @@ double learning_rate_of(const TrainConfig& config, size_t n_workers) {
   return config.optimizer.lr * (scaled ? static_cast<double>(n_workers) : 1.0);
 }
 
-StepSpec step_spec_of(const TrainConfig& config, const Optimizer& optimizer,
-                      const DataShape& data) {
+StepSpec step_spec_of(const TrainConfig& config, const Optimizer& optimizer, const DataShape& data,
+                      std::set<std::string> without_passes) {
   StepSpec out;
+  out.without_passes = std::move(without_passes);
   out.input = Shape(config.input);
   out.precision = config.precision == "bf16"   ? DType::kBF16
                   : config.precision == "fp16" ? DType::kF16

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/graph/passes.h"
 #include "core/ops/op.h"
 #include "core/runtime/tuned_store.h"
 
@@ -80,6 +81,8 @@ std::map<std::string, KernelPin> CommonOptions::pins() const {
   return out;
 }
 
+std::set<std::string> CommonOptions::without_passes() const { return passes_named(no_pass); }
+
 std::vector<TunedFile> CommonOptions::tuned_files(const PluginHost& plugins) const {
   return no_tuned ? std::vector<TunedFile>() : find_tuned_files(plugins);
 }
@@ -124,6 +127,14 @@ void add_kernels(CLI::App& command, CommonOptions& options) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_flag("--no-tuned", options.no_tuned,
                    "Choose kernels without tuned records: each set's defaults");
+}
+
+void add_passes(CLI::App& command, CommonOptions& options) {
+  command
+      .add_option("--no-pass", options.no_pass,
+                  "Passes of the step compiler to leave out, joined by commas, or all; --explain "
+                  "names them")
+      ->delimiter(',');
 }
 
 Logger stderr_logger(bool quiet) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "apps/netcl_app/explain.h"
 #include "apps/netcl_app/metric_values.h"
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/rank_worker.h"
@@ -115,6 +116,12 @@ void RankWorker::evaluate() {
   NETCL_CHECK(sums, ErrorCode::kInterrupted, "interrupted");
   Json message = {{"type", "done"}, {"stopped", "finished"}, {"metrics", metrics_of(*sums)}};
   message["samples"] = data.num_samples();
+  say_(message);
+}
+
+void RankWorker::explain() {
+  Json message = {{"type", "done"}, {"stopped", "finished"}};
+  message["plan"] = plan_json(*replica_, trainer_->first_pass_rows());
   say_(message);
 }
 

@@ -40,8 +40,8 @@ RankWorker::RankWorker(Job job, std::shared_ptr<Segment> segment, RankHome home)
       kernels_(plugins_, job_.pins, tuned_options(job_.tuned, status_logger(say_))),
       layers_(plugins_),
       optimizer_(optimizer_of(config_)),
-      graphs_(
-          build_step_graphs(step_spec_of(config_, optimizer_, DataShape::of(train_)), layers_)) {
+      graphs_(build_step_graphs(
+          step_spec_of(config_, optimizer_, DataShape::of(train_), job_.without_passes), layers_)) {
   if (!shares_process_) device_->programs().set_progress([this] { segment_->tick(job_.rank); });
   if (job_.has_test) test_.emplace(Dataset::attach(WorkerFds::kTest));
   if (job_.regroups) {
@@ -101,6 +101,7 @@ void RankWorker::run_generation() {
   start_values();
   point(FaultPoints::kPrepared);
   if (job_.mode == "eval") return evaluate();
+  if (job_.mode == "explain") return explain();
   ready();
   say_scaled_rate();
   const StopReason reason = trainer_->run();

@@ -91,6 +91,7 @@ class RankWorker {
   void say_scaled_rate() const;
   void ready();
   void evaluate();
+  void explain();
   void finish_trace();
   Json account_json(const ShardAccount& account) const;
   static Json account_message(const RankAccount& account);

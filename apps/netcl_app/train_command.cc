@@ -7,6 +7,7 @@
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/commands.h"
 #include "apps/netcl_app/data_checks.h"
+#include "apps/netcl_app/explain.h"
 #include "apps/netcl_app/formats/load.h"
 #include "apps/netcl_app/group_plan.h"
 #include "apps/netcl_app/init_from.h"
@@ -40,7 +41,7 @@ struct TrainOptions : CommonOptions {
   double stall_timeout = 0;
   std::string trace;
   int64_t trace_steps = 20;
-  bool dry_run = false, reproducible = false;
+  bool dry_run = false, explain = false, reproducible = false;
 
   std::vector<std::string> overrides() const {
     std::vector<std::string> all = set;
@@ -287,11 +288,12 @@ class Recording {
   std::map<int64_t, Json> losses_;  // and seconds; by step, of the epoch under way
 };
 
-Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
+// `run_dir`: where it writes; empty: nowhere.
+Job make_job(const TrainOptions& options, const Setup& setup, const fs::path& run_dir,
              const std::string& resume) {
   Job job;
   job.config = setup.config.resolved();
-  job.config_name = (dir.path() / "config.json").string();
+  job.config_name = (run_dir / "config.json").string();
   job.plugins = options.plugin_options();
   job.pins = options.pins();
   job.tuned = setup.tuned;
@@ -300,7 +302,8 @@ Job make_job(const TrainOptions& options, const Setup& setup, const RunDir& dir,
   job.update = setup.update;
   job.regroups = options.shard == "auto" && setup.config.micro_shards == 0;
   job.bucket_bytes = options.bucket_bytes;
-  job.checkpoints = fs::absolute(dir.checkpoints()).string();
+  job.without_passes = options.without_passes();
+  if (!run_dir.empty()) job.checkpoints = fs::absolute(run_dir / "checkpoints").string();
   job.resume = resume;
   job.max_steps = options.max_steps;
   job.stall_seconds = options.stall_timeout;
@@ -406,10 +409,31 @@ RunDir open_run_dir(const TrainOptions& options, const Start& start, const std::
   return RunDir::open(options.out, same);
 }
 
+// The plan of a step on every device, made by the workers that would train.
+int explain(const TrainOptions& options, const Setup& setup) {
+  Job job = make_job(options, setup, std::filesystem::path(), "");
+  job.mode = "explain";
+  job.config_name = options.config;
+  const std::vector<WorkerPlace> workers = worker_places(setup.group, setup.places, job);
+  Supervisor supervisor(workers, std::move(job), setup.data.train, nullptr,
+                        [](uint32_t, const Json&) {});
+  const RunOutcome outcome = by_rank(supervisor.run(), setup.group, setup.places.size());
+  if (outcome.error) throw *outcome.error;
+  Json plans = Json::array();
+  for (size_t r = 0; r < setup.places.size(); ++r) {
+    NETCL_CHECK(outcome.done[r].is_object(), ErrorCode::kInterrupted, "interrupted");
+    plans.push_back(outcome.done[r].at("plan"));
+    plans.back()["device"] = setup.places[r].label();
+  }
+  std::cout << (options.json ? explain_document(plans).dump(2) + "\n" : explain_text(plans));
+  return 0;
+}
+
 int run_train(const TrainOptions& options) {
   NETCL_CHECK(std::isfinite(options.stall_timeout), ErrorCode::kUsage, "--stall-timeout ",
               options.stall_timeout, ": expected a number of seconds");
   check_trace_place(options.trace);
+  (void)options.without_passes();
   TrainConfig config = load_train_config(options.config, options.overrides());
   if (options.reproducible && config.micro_shards == 0)
     config.micro_shards = usual_micro_shards(config.batch_size);
@@ -419,6 +443,7 @@ int run_train(const TrainOptions& options) {
   }
   const Start start = find_start(options);
   const Setup setup = prepare(options, std::move(config));
+  if (options.explain) return explain(options, setup);
   const int64_t samples = setup.data.train.epoch_samples();
   if (!start.file.empty())
     check_resumable(start.checkpoint, setup.config.resolved(), samples, start.file);
@@ -429,7 +454,7 @@ int run_train(const TrainOptions& options) {
                     (samples + setup.config.batch_size - 1) / setup.config.batch_size, samples);
   describe_run(setup, progress);
   Recording recording(dir, progress, setup, start.checkpoint.state);
-  Job job = make_job(options, setup, dir, start.file);
+  Job job = make_job(options, setup, dir.path(), start.file);
   ask_for_trace(job, options, setup, recording.steps());
   const std::vector<WorkerPlace> workers = worker_places(setup.group, setup.places, job);
   Supervisor supervisor(
@@ -526,7 +551,10 @@ void add_train_command(CLI::App& app, Run& run) {
       ->check(CLI::IsMember({"stop", "continue", "restart"}))
       ->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "Print the resolved configuration and stop");
+  command->add_flag("--explain", options->explain,
+                    "Print the plan of a step (nodes, kernels, launches, bytes) and stop");
   add_kernels(*command, *options);
+  add_passes(*command, *options);
   add_common(*command, *options);
   command->callback([options, &run] { run = [options] { return run_train(*options); }; });
 }

@@ -153,6 +153,7 @@ class Replica {
     return train_.launches_per_run(rows) + update_.launches_per_run(0);
   }
   const CompiledGraph& train_graph() const { return train_; }
+  const CompiledGraph& compiled_update() const { return update_; }
 
  private:
   cl::Buffer memory(const std::string& name, const TensorDesc& desc, bool evaluating);

@@ -20,6 +20,51 @@ std::vector<TensorDesc> concrete(const Graph& graph, const std::vector<ValueId>&
   return out;
 }
 
+PlannedNode planned(const Node& node, const std::vector<TensorDesc>& in,
+                    const std::vector<TensorDesc>& out, const Attrs& attrs,
+                    const Executable* executable) {
+  PlannedNode row;
+  row.text = node.op->name + "(";
+  for (size_t i = 0; i < in.size(); ++i) row.text += (i > 0 ? ", " : "") + in[i].str();
+  row.text += ")";
+  if (!attrs.items().empty()) row.text += " " + attrs.str();
+  row.text += " ->";
+  for (const TensorDesc& desc : out) row.text += " " + desc.str();
+  for (const auto* descs : {&in, &out}) {
+    for (const TensorDesc& desc : *descs) row.bytes += desc.size_bytes();
+  }
+  if (executable == nullptr) return row;
+  const Recipe& recipe = executable->recipe();
+  row.kernel = recipe.plugin + "/" + recipe.variant;
+  row.launches = executable->num_launches();
+  for (const RecipeLaunch& launch : recipe.launches) {
+    if (!launch.empty()) row.entries.push_back(launch.entry);
+  }
+  return row;
+}
+
+// The last node that reads or writes each value, by root.
+std::map<ValueId, size_t> last_uses(const Graph& graph) {
+  std::map<ValueId, size_t> out;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    if (node.op->view) continue;
+    for (const auto* values : {&node.in, &node.out}) {
+      for (const ValueId v : *values) out[graph.root(v)] = i;
+    }
+  }
+  return out;
+}
+
+// Whether the result may take the memory of an input that is needed no more (kernels/README.md).
+bool may_overwrite(const Graph& graph, const Node& node, int64_t batch) {
+  if (node.op->family != "chain") return false;
+  Attrs facts;
+  const Attrs attrs = node.attrs.with_batch(batch);
+  node.op->facts({*node.op, concrete(graph, node.in, batch), attrs}, facts);
+  return facts.text("mode") == "dense";
+}
+
 // How many nodes it takes until the output holds its value.
 size_t nodes_until(const Graph& graph, const Graph::Place& output) {
   const ValueId root = graph.root(output.value);
@@ -155,27 +200,49 @@ std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(const Grap
   std::vector<std::vector<size_t>> scratch(nodes.size());  // indices into lifetimes
   std::map<ValueId, size_t> temporary;                     // root -> index into lifetimes
   std::vector<Lifetime> lifetimes;
+  const std::map<ValueId, size_t> last_use = last_uses(graph);
+  size_t unshared = 0;
   const auto touch = [&](ValueId v, size_t node) {
     const ValueId root = graph.root(v);
     if (place.count(root) > 0) return;
     const auto [it, added] = temporary.emplace(root, lifetimes.size());
-    if (added) lifetimes.push_back({concrete(graph, {root}, batch)[0].size_bytes(), node, node});
+    if (added) {
+      lifetimes.push_back({concrete(graph, {root}, batch)[0].size_bytes(), node, node});
+      unshared += lifetimes.back().size_bytes;
+    }
     lifetimes[it->second].last = node;
   };
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = nodes[i];
     if (node.op->view) continue;
     for (const ValueId v : node.in) touch(v, i);
+    if (may_overwrite(graph, node, batch) && place.count(graph.root(node.out[0])) == 0) {
+      const size_t bytes = concrete(graph, node.out, batch)[0].size_bytes();
+      for (const ValueId v : node.in) {
+        const auto in = temporary.find(graph.root(v));
+        if (in == temporary.end() || last_use.at(graph.root(v)) != i ||
+            graph.desc(v).dtype != graph.desc(node.out[0]).dtype ||
+            lifetimes[in->second].size_bytes != bytes)
+          continue;
+        temporary[graph.root(node.out[0])] = in->second;
+        unshared += bytes;
+        break;
+      }
+    }
     for (const ValueId v : node.out) touch(v, i);
-    if (node.op->collective) continue;
     const std::vector<TensorDesc> in = concrete(graph, node.in, batch),
                                   out = concrete(graph, node.out, batch);
     const Attrs attrs = node.attrs.with_batch(batch);
+    if (node.op->collective) {
+      instance->plan.push_back(planned(node, in, out, attrs, nullptr));
+      continue;
+    }
     const KernelQuestion question{*node.op, in, out, attrs};
     const auto recipe = node.fused ? kernels_.fused_recipe(queue_->device(), question)
                                    : kernels_.recipe(queue_->device(), question);
     instance->executables.emplace_back(queue_->device(), *recipe);
     instance->num_launches += instance->executables.back().num_launches();
+    instance->plan.push_back(planned(node, in, out, attrs, &instance->executables.back()));
     for (const uint64_t bytes : recipe->scratch_bytes) {
       require_bytes(queue_->device().info(), static_cast<double>(bytes),
                     str_cat("the scratch memory of ", node.op->name, ", which makes ",
@@ -183,16 +250,15 @@ std::unique_ptr<CompiledGraph::Instance> CompiledGraph::make_instance(const Grap
                     kSmallerBatch);
       scratch[i].push_back(lifetimes.size());
       lifetimes.push_back({bytes, i, i});
+      unshared += bytes;
     }
   }
 
   const MemoryPlan plan = plan_memory(lifetimes);
   check_workspace(graph, plan, batch);
   instance->workspace = take_workspace(plan);
-  size_t sum = 0;
-  for (const Lifetime& l : lifetimes) sum += l.size_bytes;
   workspace_bytes_ = std::max(workspace_bytes_, plan.total_bytes());
-  temporaries_bytes_ = std::max(temporaries_bytes_, sum);
+  temporaries_bytes_ = std::max(temporaries_bytes_, unshared);
 
   const auto at = [&](size_t index) { return instance->workspace[plan.slot[index]]->buffer(); };
   for (const auto& [root, index] : temporary) place[root] = at(index);

@@ -20,6 +20,15 @@
 
 namespace netcl {
 
+// How a node of a prepared instance is computed.
+struct PlannedNode {
+  std::string text;    // "relu(f32[128,10]) -> f32[128,10]"
+  std::string kernel;  // "generic/vec"; empty for a sum over the replicas
+  size_t launches = 0;
+  size_t bytes = 0;                  // of its inputs and outputs
+  std::vector<std::string> entries;  // the kernels that are launched
+};
+
 class CompiledGraph {
  public:
   // Memory of an external or output: a buffer that starts at the tensor. Called while an instance
@@ -51,6 +60,8 @@ class CompiledGraph {
   void run(int64_t batch, bool grouped, const Reached& reached);
 
   const Graph& graph() const { return graph_; }
+  // Every node of the prepared instance that costs something, in order.
+  const std::vector<PlannedNode>& plan(int64_t batch) const { return instances_.at(batch)->plan; }
   size_t launches_per_run(int64_t batch) const { return instances_.at(batch)->num_launches; }
   // Bytes of temporaries of the largest instance, and their sum without sharing.
   size_t workspace_bytes() const { return workspace_bytes_; }
@@ -76,6 +87,7 @@ class CompiledGraph {
     std::vector<Reduction> reductions;      // in order
     std::map<std::string, size_t> written;  // executables after which an output holds its value
     size_t num_launches = 0;
+    std::vector<PlannedNode> plan;
   };
   std::unique_ptr<Instance> make_instance(int64_t batch);
   std::unique_ptr<Instance> make_instance(const Graph& graph, int64_t batch);

@@ -40,6 +40,13 @@ void Graph::recorded(const Node& node) {
   if (node.op->view) view_of_[node.out[0]] = node.in[0];
 }
 
+Node Graph::detached(const std::string& op, const std::vector<ValueId>& in, Attrs attrs) {
+  apply(op, in, std::move(attrs));
+  Node out = std::move(nodes_.back());
+  nodes_.pop_back();
+  return out;
+}
+
 const std::string* Graph::origin(ValueId value) const {
   const auto found = origins_.find(value);
   return found == origins_.end() ? nullptr : &found->second;

@@ -7,6 +7,7 @@
 #define NETCL_CORE_GRAPH_GRAPH_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,12 @@ class Graph : public Recorder {
 
   // For passes.
   std::vector<Node>& mutable_nodes() { return nodes_; }
+  // A node of these inputs that is not recorded: a pass puts it where it belongs.
+  Node detached(const std::string& op, const std::vector<ValueId>& in, Attrs attrs = {});
+  // Which passes this graph, and what is made of it, goes without (names of core/graph/passes.h).
+  void leave_out(std::set<std::string> passes) { left_out_ = std::move(passes); }
+  const std::set<std::string>& left_out() const { return left_out_; }
+
   // One line a node, for tests and `--explain`: "v5 = matmul(v0, v1) transpose_b=1 : f32[B,10]".
   std::string str() const;
 
@@ -54,6 +61,7 @@ class Graph : public Recorder {
   std::vector<Place> externals_, outputs_;
   std::map<ValueId, ValueId> view_of_;
   std::map<ValueId, std::string> origins_;
+  std::set<std::string> left_out_;
 };
 
 }  // namespace netcl

@@ -47,6 +47,7 @@ class Lowering {
   }
 
   Graph finish() {
+    to_.leave_out(from_.left_out());
     for (const Graph::Place& place : from_.outputs()) to_.output(place.name, now({place.value})[0]);
     return std::move(to_);
   }

@@ -7,7 +7,6 @@
 #include "core/autograd/backward.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/graph/passes.h"
 #include "core/nn/loss_scale.h"
 
 namespace netcl {
@@ -203,7 +202,8 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
     out.gradients.add("grad/" + slot.name, slot.desc);
   }
   output_statistics(train, out);
-  run_passes(out.train);
+  out.train.leave_out(spec.without_passes);
+  out.passes = run_passes(out.train);
 
   const size_t num_declared = declared.size();
   const Traced eval = trace(spec, layers, TraceKind::kEval, declared, out.constants, out.eval);
@@ -213,8 +213,10 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
   for (const Graph::Place& sum : out.eval.outputs())
     out.eval_sums.add(sum.name, out.eval.desc(sum.value));
   trace(spec, layers, TraceKind::kForward, declared, out.constants, out.forward);
-  run_passes(out.forward);
-  run_passes(out.eval);
+  for (Graph* graph : {&out.forward, &out.eval}) {
+    graph->leave_out(spec.without_passes);
+    run_passes(*graph);
+  }
 
   const int64_t floats = out.gradients.num_floats();
   out.update = update_graph(spec.optimizer, out.plan, floats, out.sums_floats, out.loss_scaled);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "core/graph/passes.h"
 #include "core/nn/arena.h"
 #include "core/nn/constants.h"
 #include "core/nn/layer_type.h"
@@ -38,6 +39,7 @@ struct StepSpec {
   DType precision = DType::kF32;  // of activations and products; parameters stay f32. kF16: the
                                   // loss is scaled (loss_scale.h)
   std::function<std::string(const std::string& path)> locate;  // see TraceOptions
+  std::set<std::string> without_passes;  // names of core/graph/passes.h
 };
 
 // Names of externals and outputs of the graphs (update_graph.h has the update's); parameters and
@@ -67,6 +69,7 @@ struct StepGraphs {
   UpdatePlan plan;                // groups and states of the update
   bool loss_scaled = false;
   Graph train, eval, update, accumulate, forward;
+  std::vector<PassEffect> passes;  // on the training graph
 
   int64_t num_parameters() const;  // trained numbers
   // Bytes of the largest sum that the training graph adds up over the replicas; 0: none.

@@ -47,11 +47,9 @@ struct Pattern {
   std::vector<std::vector<int64_t>> strides;  // per input, as long as dims
 };
 
-Pattern collapse(const OpCall& call, const StrideRule& rule, const Shape& out) {
-  std::vector<std::vector<int64_t>> full;
-  for (size_t i = 0; i < call.in.size(); ++i) full.push_back(rule(call, out, i));
+Pattern collapse(const std::vector<std::vector<int64_t>>& full, const Shape& out) {
   Pattern p;
-  p.strides.resize(call.in.size());
+  p.strides.resize(full.size());
   for (size_t d = 0; d < out.rank(); ++d) {
     if (out[d] == 1) continue;
     bool merge = !p.dims.empty();
@@ -102,6 +100,23 @@ std::vector<int64_t> broadcast_strides(const OpCall& call, const Shape& out, siz
   return strides;
 }
 
+void access_facts(const Shape& out, const std::vector<std::vector<int64_t>>& strides, bool whole,
+                  size_t most, Attrs& facts) {
+  const Pattern pattern = collapse(strides, out);
+  bool dense = whole && pattern.dims.size() <= 1;
+  for (const std::vector<int64_t>& s : pattern.strides) dense = dense && (s.empty() || s[0] == 1);
+  facts.set("mode", std::string(dense ? "dense" : "strided"));
+  facts.set("inner", pattern.dims.empty() ? int64_t{1} : pattern.dims.back());
+  facts.set("dims", right_aligned(pattern.dims, 1));
+  for (size_t i = 0; i < most; ++i) {
+    const std::vector<int64_t> own =
+        i < pattern.strides.size() ? pattern.strides[i] : std::vector<int64_t>{};
+    facts.set("strides" + std::to_string(i), right_aligned(own, 0));
+    const int64_t step = own.empty() ? 0 : own.back();
+    facts.set("step" + std::to_string(i), step == 0 || step == 1 ? step : int64_t{2});
+  }
+}
+
 void elementwise_facts(const OpCall& call, const StrideRule& strides, Attrs& facts) {
   const TensorDesc out = call.row.infer(call)[0];
   const std::vector<double> p = parameter_values(call);
@@ -111,20 +126,13 @@ void elementwise_facts(const OpCall& call, const StrideRule& strides, Attrs& fac
   facts.set("p0", p[0]);
   facts.set("p1", p[1]);
   facts.set("n", out.shape.num_elements());
-  const Pattern pattern = collapse(call, strides, out.shape);
-  bool dense = pattern.dims.size() <= 1;
+  std::vector<std::vector<int64_t>> full;
+  bool whole = true;
   for (size_t i = 0; i < call.in.size(); ++i) {
-    dense = dense && call.in[i].shape.num_elements() == out.shape.num_elements() &&
-            (pattern.dims.empty() || pattern.strides[i][0] == 1);
+    full.push_back(strides(call, out.shape, i));
+    whole = whole && call.in[i].shape.num_elements() == out.shape.num_elements();
   }
-  facts.set("mode", std::string(dense ? "dense" : "strided"));
-  if (dense) return;
-  facts.set("dims", right_aligned(pattern.dims, 1));
-  for (size_t i = 0; i < 3; ++i) {
-    facts.set(
-        "strides" + std::to_string(i),
-        right_aligned(i < pattern.strides.size() ? pattern.strides[i] : std::vector<int64_t>{}, 0));
-  }
+  access_facts(out.shape, full, whole, 3, facts);
 }
 
 void elementwise_reference(const OpCall& call, const StrideRule& strides,

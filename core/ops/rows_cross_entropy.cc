@@ -176,6 +176,27 @@ std::vector<OpCase> loss_cases(bool with_dloss, bool smoothed) {
   return cases;
 }
 
+// The loss and the logits' gradient in one, from what the gradient takes.
+OpRow both_row(const OpRow& loss, const OpRow& grad) {
+  OpRow row = grad;
+  row.name = loss.name + "_with_grad";
+  row.infer = [infer = grad.infer](const OpCall& call) -> std::vector<TensorDesc> {
+    const TensorDesc per_row{DType::kF32, call.in[1].shape};
+    return {per_row, per_row, infer(call)[0]};
+  };
+  row.reference = [](const OpCall& call, const std::vector<const HostTensor*>& in,
+                     std::vector<HostTensor>& out) {
+    std::vector<const HostTensor*> of_loss = {in[0], in[1]};
+    if (in.size() > 3) of_loss.push_back(in[3]);
+    cross_entropy_reference(call, of_loss, out);
+    std::vector<HostTensor> dx = {std::move(out[2])};
+    cross_entropy_grad_reference(call, in, dx);
+    out[2] = std::move(dx[0]);
+  };
+  row.doc = {"outputs loss, weight and dlogits: " + loss.name + " and its gradient in one", "", ""};
+  return row;
+}
+
 void add_loss(std::vector<OpRow>& rows, const std::string& name, bool smoothed, OpDoc doc) {
   OpRow loss;
   loss.name = name;
@@ -220,6 +241,7 @@ void add_loss(std::vector<OpRow>& rows, const std::string& name, bool smoothed, 
   grad.reference = smoothed ? cross_entropy_grad_reference : nll_grad_reference;
   grad.cases = loss_cases(true, smoothed);
   grad.doc = {"the logits' gradient of " + name, "", ""};
+  if (smoothed) rows.push_back(both_row(loss, grad));
   rows.push_back(std::move(loss));
   rows.push_back(std::move(grad));
 }

@@ -1,4 +1,4 @@
-// cross_entropy and nll with class weights, and their gradients.
+// cross_entropy and nll with class weights, their gradients, and cross_entropy with its gradient.
 //
 // Contract   logits X_DTYPE[N,C], labels i32[N], class weights f32[C] (HAS_WEIGHT; else 1); loss,
 //            weight f32[N]; dloss f32[N], dlogits Y_DTYPE[N,C]. With p = softmax(logits), e the
@@ -98,6 +98,34 @@ __kernel void cross_entropy_grad_generic_row(
   }
   const Row row = read_row(logits, class_weights, C, smoothing > 0.0f);
   const float w = class_weight(class_weights, label), scale = dloss[i];
+  for (int c = 0; c < C; ++c) {
+    const float x = LOAD(X_DTYPE)(logits, c);
+    const float d = row_slope(row, x, c == label, w, class_weight(class_weights, c), C, smoothing);
+    STORE(Y_DTYPE)(dlogits, c, d * scale);
+  }
+}
+
+__kernel void cross_entropy_with_grad_generic_row(
+    __global const TYPE(X_DTYPE)* logits, __global const int* labels, __global const float* dloss,
+    __global const float* class_weights, __global float* loss, __global float* weight,
+    __global TYPE(Y_DTYPE)* dlogits, const int N, const int C, const int ignore_index,
+    const float smoothing) {
+  const int i = (int)get_global_id(0);
+  if (i >= N) return;
+  const int label = labels[i];
+  logits += (size_t)i * C;
+  dlogits += (size_t)i * C;
+  const int counted = label != ignore_index;
+  if (!counted || outside(label, C)) {
+    weight[i] = counted ? 1.0f : 0.0f;
+    loss[i] = counted ? NAN : 0.0f;
+    for (int c = 0; c < C; ++c) STORE(Y_DTYPE)(dlogits, c, counted ? NAN : 0.0f);
+    return;
+  }
+  const Row row = read_row(logits, class_weights, C, smoothing > 0.0f);
+  const float w = class_weight(class_weights, label), scale = dloss[i];
+  weight[i] = w;
+  loss[i] = row_loss(row, LOAD(X_DTYPE)(logits, label), w, C, smoothing);
   for (int c = 0; c < C; ++c) {
     const float x = LOAD(X_DTYPE)(logits, c);
     const float d = row_slope(row, x, c == label, w, class_weight(class_weights, c), C, smoothing);
@@ -208,6 +236,34 @@ __kernel void cross_entropy_grad_generic_group(__global const TYPE(X_DTYPE)* log
   const int wrong = counted && outside(label, C);
   const float w = counted && !wrong ? class_weight(class_weights, label) : 0.0f;
   const float scale = dloss[i];
+  for (int c = (int)get_local_id(0); c < C; c += GROUP) {
+    const float x = LOAD(X_DTYPE)(logits, c);
+    const float d =
+        row_slope(row, x, c == label, w, class_weight(class_weights, c), C, smoothing) * scale;
+    STORE(Y_DTYPE)(dlogits, c, wrong ? NAN : counted ? d : 0.0f);
+  }
+}
+
+__kernel void cross_entropy_with_grad_generic_group(
+    __global const TYPE(X_DTYPE)* logits, __global const int* labels, __global const float* dloss,
+    __global const float* class_weights, __global float* loss, __global float* weight,
+    __global TYPE(Y_DTYPE)* dlogits, const int C, const int ignore_index, const float smoothing) {
+  __local float parts[GROUP];
+  const int i = (int)get_group_id(0);
+  logits += (size_t)i * C;
+  dlogits += (size_t)i * C;
+  const Row row = group_row(logits, class_weights, C, smoothing > 0.0f, parts);
+  const int label = labels[i];
+  const int counted = label != ignore_index;
+  const int wrong = counted && outside(label, C);
+  const float w = counted && !wrong ? class_weight(class_weights, label) : 0.0f;
+  const float scale = dloss[i];
+  if (get_local_id(0) == 0) {
+    weight[i] = wrong ? 1.0f : w;
+    loss[i] = wrong     ? NAN
+              : counted ? row_loss(row, LOAD(X_DTYPE)(logits, label), w, C, smoothing)
+                        : 0.0f;
+  }
   for (int c = (int)get_local_id(0); c < C; c += GROUP) {
     const float x = LOAD(X_DTYPE)(logits, c);
     const float d =

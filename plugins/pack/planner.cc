@@ -137,6 +137,9 @@ netcl_arg plan_arg(const ArgSpec& spec, const netcl_opkey& key, const Scope& sco
 
 }  // namespace
 
+// Of so many first inputs those that are absent have the type of input 0.
+constexpr uint32_t kStandIns = 6;
+
 Scope key_scope(const netcl_opkey& key) {
   Scope scope;
   scope["op"] = std::string(plugin::view(key.op));
@@ -150,7 +153,7 @@ Scope key_scope(const netcl_opkey& key) {
     add_desc("in" + std::to_string(i), key.in[i], &scope);
     add_type("in" + std::to_string(i), key.in[i].dtype, &scope);
   }
-  for (uint32_t i = key.n_in; i < 3 && key.n_in > 0; ++i) {
+  for (uint32_t i = key.n_in; i < kStandIns && key.n_in > 0; ++i) {
     add_type("in" + std::to_string(i), key.in[0].dtype, &scope);
   }
   for (uint32_t i = 0; i < key.n_out; ++i) {

@@ -28,7 +28,7 @@
 //
 // Names in expressions: op (its name); the op's integer attributes and facts, its text attributes,
 // n_in, n_out; in0_rank in0_n in0_d0 ... in0_dtype ('f32') in0_type ('float') and the same for out0
-// ...; the device facts of kDeviceFacts; then `let`. An absent one of the first three inputs has
+// ...; the device facts of kDeviceFacts; then `let`. An absent one of the first six inputs has
 // the dtype and type of input 0 (if any).
 #ifndef NETCL_PLUGINS_PACK_VARIANTS_H_
 #define NETCL_PLUGINS_PACK_VARIANTS_H_

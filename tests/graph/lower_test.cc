@@ -126,6 +126,7 @@ Graph step(const Case& c, const Fuse& fuse, bool recompute = false) {
   for (size_t i = 0; i < 3; ++i) {
     if (grads[i]) g.output(names[i], *grads[i]);
   }
+  g.leave_out({"fuse_elementwise"});  // the ops themselves are looked at
   run_passes(g);
   return g;
 }
@@ -318,6 +319,7 @@ TEST(FusedTest, MixedPrecision) {
     const ValueId loss = g.call("sum", {g.call("cast", {y}, {{"dtype", std::string("f32")}})});
     g.output("loss", loss);
     g.output("grad/m", *gradients(g, loss, std::nullopt, {m})[0]);
+    g.leave_out({"fuse_elementwise"});  // the order of a sum's inputs may differ
     run_passes(g);
     return g;
   };

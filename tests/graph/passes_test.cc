@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "core/graph/passes/list.h"
 
 namespace netcl {
 namespace {
@@ -58,7 +59,7 @@ TEST(DropDeadNodesTest, KeepsWhatOutputsNeed) {
   const ValueId dead = d.graph.call("cos", {d.w});
   d.graph.call("neg", {dead});
   d.graph.output("y", d.graph.call("neg", {y}));
-  drop_dead_nodes(d.graph);
+  drop_dead(d.graph);
   EXPECT_EQ(d.graph.str(),
             "v0 = external x : f32[B,4]\n"
             "v1 = external w : f32[4,3]\n"

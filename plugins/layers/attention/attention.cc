@@ -79,16 +79,22 @@ struct Heads {
   int64_t heads, features;
 };
 
-// Part `part` (0: queries, 1: keys, 2: values) of the joint projection, as [B,H,T,E/H]. The weights
-// are cut, not the results, which are larger.
-Value projected(const Trace& t, const Heads& h, Value weight, const Value* bias, int64_t part) {
-  const int64_t e = h.shape[2];
-  std::vector<Value> operands = {t.input(0), cut(t, weight, 0, part * e, (part + 1) * e)};
-  if (bias != nullptr) operands.push_back(cut(t, *bias, 0, part * e, (part + 1) * e));
-  const Value y = t.op("matmul", operands, {attr_int("transpose_b", 1)});
-  const Ints split = {h.shape[0], h.shape[1], h.heads, h.features}, order = {0, 2, 1, 3};
-  return t.op("permute", {t.op("reshape", {y}, {attr_dims("shape", split)})},
-              {attr_ints("axes", order)});
+// Part `part` (0: queries, 1: keys, 2: values) of the joint projection [B,T,3,H,E/H], as
+// [B,H,T,E/H].
+Value part_of(const Trace& t, const Heads& h, Value joint, int64_t part) {
+  const Ints order = {0, 3, 1, 2, 4}, shape = {h.shape[0], h.heads, h.shape[1], h.features};
+  const Value y = t.op("permute", {cut(t, joint, 2, part, part + 1)}, {attr_ints("axes", order)});
+  return t.op("reshape", {y}, {attr_dims("shape", shape)});
+}
+
+// Queries, keys and values, by one product.
+std::vector<Value> projected(const Trace& t, const Heads& h, Value weight, const Value* bias) {
+  std::vector<Value> operands = {t.input(0), weight};
+  if (bias != nullptr) operands.push_back(*bias);
+  const Ints split = {h.shape[0], h.shape[1], 3, h.heads, h.features};
+  const Value joint = t.op("reshape", {t.op("matmul", operands, {attr_int("transpose_b", 1)})},
+                           {attr_dims("shape", split)});
+  return {part_of(t, h, joint, 0), part_of(t, h, joint, 1), part_of(t, h, joint, 2)};
 }
 
 // Vaswani et al., Attention is all you need, 2017. Slots and initial values are PyTorch's.
@@ -108,10 +114,7 @@ void multihead_attention(const Trace& t) {
       t.parameter("in_proj_weight", {3 * e, e}, NETCL_INIT_UNIFORM, -xavier, xavier);
   Value bias{};
   if (biased) bias = t.parameter("in_proj_bias", {3 * e}, NETCL_INIT_ZEROS);
-  std::vector<Value> qkv;
-  for (int64_t part = 0; part < 3; ++part) {
-    qkv.push_back(projected(t, h, weight, biased ? &bias : nullptr, part));
-  }
+  const std::vector<Value> qkv = projected(t, h, weight, biased ? &bias : nullptr);
   Value y = t.ops("scaled_dot_product_attention", qkv,
                   {attr_int("causal", t.attrs().boolean("causal") ? 1 : 0)}, 2)[0];
   const Ints order = {0, 2, 1, 3};

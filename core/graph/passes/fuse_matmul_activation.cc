@@ -1,26 +1,9 @@
-#include "core/graph/passes.h"
-
-#include <algorithm>
 #include <map>
 #include <set>
 
-namespace netcl {
+#include "core/graph/passes/list.h"
 
-void drop_dead_nodes(Graph& graph) {
-  std::set<ValueId> needed;
-  for (const Graph::Place& place : graph.outputs()) needed.insert(place.value);
-  std::vector<Node>& nodes = graph.mutable_nodes();
-  std::vector<Node> kept;
-  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-    const bool used = std::any_of(node->out.begin(), node->out.end(),
-                                  [&](ValueId v) { return needed.count(v) > 0; });
-    if (!used) continue;
-    needed.insert(node->in.begin(), node->in.end());
-    kept.push_back(std::move(*node));
-  }
-  std::reverse(kept.begin(), kept.end());
-  nodes = std::move(kept);
-}
+namespace netcl {
 
 void fuse_matmul_activation(Graph& graph) {
   static const std::set<std::string> kFusable = {"relu", "tanh", "sigmoid"};
@@ -48,11 +31,6 @@ void fuse_matmul_activation(Graph& graph) {
     if (!dead[i]) kept.push_back(std::move(nodes[i]));
   }
   nodes = std::move(kept);
-}
-
-void run_passes(Graph& graph) {
-  drop_dead_nodes(graph);
-  fuse_matmul_activation(graph);
 }
 
 }  // namespace netcl
