@@ -130,8 +130,7 @@ class Replica {
   void write_loss_scale(const std::array<float, 2>& state);
   std::vector<float> read_statistics();
   void write_statistics(const std::vector<float>& arena);
-  // As laid out by StepGraphs::gradients, reduced; not with a shared update, which uses their
-  // place.
+  // As StepGraphs::gradients lays out, reduced; not of a shared update, which uses their place.
   std::vector<float> read_gradients();
   // Arenas of graphs().plan.states, as long as the parameters. Of a shared update read_state
   // returns what take_state() brought here, and write_state keeps this replica's share.

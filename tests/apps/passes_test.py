@@ -71,7 +71,8 @@ class Passes(unittest.TestCase):
             self.assertLess(on["launches"], without["launches"], name)
             self.assertTrue(all(p["left_out"] for p in without["passes"]))
             self.assertFalse(any(p["left_out"] for p in on["passes"]))
-            self.assertLessEqual(on["workspace_bytes"], without["workspace_bytes"], name)
+            # A loss that makes its gradient at once holds a few numbers a sample longer.
+            self.assertLessEqual(on["workspace_bytes"], 1.05 * without["workspace_bytes"], name)
 
     def test_explain_is_for_people_too(self):
         done = self.cli.run("train", os.path.join(example_configs.FOLDER, "digits_mlp.json"),

@@ -113,7 +113,7 @@ TEST(CompiledGraphTest, PassesSaveLaunches) {
   OnDevice plain(false), fused(true);
   plain.compiled().prepare(7);
   fused.compiled().prepare(7);
-  EXPECT_EQ(fused.compiled().launches_per_run(7) + 1, plain.compiled().launches_per_run(7));
+  EXPECT_LT(fused.compiled().launches_per_run(7), plain.compiled().launches_per_run(7));
 }
 
 TEST(CompiledGraphTest, TemporariesShareMemory) {

@@ -1,4 +1,4 @@
-// fuse_loss, relu_after_pool and join_pads by the graph's text before and after.
+// fold_constants, fuse_loss, relu_after_pool and join_pads by the graph's text before and after.
 #include <gtest/gtest.h>
 
 #include "core/graph/passes/list.h"
@@ -12,6 +12,23 @@ std::string after(void (*pass)(Graph&), const std::string& text) {
   Graph graph = read_graph(text);
   pass(graph);
   return graph.str();
+}
+
+TEST(FoldConstantsTest, InTheirSize) {
+  EXPECT_EQ(after(fold_constants, R"(
+      v0 = external x : f32[B,3]
+      v1 = full() shape=[] value=2.0
+      v2 = reshape(v1) shape=[1,1]
+      v3 = broadcast_to(v2) shape=[B,3]
+      v4 = broadcast_to(v0) shape=[2,B,3]
+      output y = v3
+      output z = v4)"),
+            graph_text(R"(
+      v0 = external x : f32[B,3]
+      v3 = full() shape=[B,3] value=2 dtype=f32 : f32[B,3]
+      v4 = broadcast_to(v0) shape=[2,B,3] : f32[2,B,3]
+      output y = v3
+      output z = v4)"));
 }
 
 TEST(FuseLossTest, LossAndGradientBecomeOne) {

@@ -13,6 +13,8 @@ const std::vector<Pass>& passes() {
       {"drop_dead", "removes nodes whose results nobody needs", drop_dead},
       {"fuse_matmul_activation", "relu, tanh and sigmoid behind a product become part of it",
        fuse_matmul_activation},
+      {"fold_constants", "a constant that is stretched is made in its size at once",
+       fold_constants},
       {"fuse_loss", "cross entropy and its gradient are computed at once", fuse_loss},
       {"relu_after_pool", "relu comes behind max pooling, where there are fewer elements",
        relu_after_pool},

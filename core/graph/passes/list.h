@@ -13,6 +13,9 @@ void drop_dead(Graph& graph);
 // matmul. Their gradients need the activation's output only, so the sum before it is not stored.
 void fuse_matmul_activation(Graph& graph);
 
+// Makes constants in the size to which they are stretched.
+void fold_constants(Graph& graph);
+
 // Puts cross_entropy and its gradient into one node.
 void fuse_loss(Graph& graph);
 
