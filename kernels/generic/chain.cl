@@ -69,14 +69,21 @@ static inline float netcl_hold_f16(const float v) {
 #define READ5(at)
 #endif
 
-__kernel void chain_generic_dense(
-    __global const TYPE(X0_DTYPE)* a0,
-    __global const TYPE(X1_DTYPE)* a1,
-    __global const TYPE(X2_DTYPE)* a2,
-    __global const TYPE(X3_DTYPE)* a3,
-    __global const TYPE(X4_DTYPE)* a4,
-    __global const TYPE(X5_DTYPE)* a5,
-    __global TYPE(Y_DTYPE)* y, const int n) {
+#define INPUTS                       \
+  __global const TYPE(X0_DTYPE)* a0, \
+  __global const TYPE(X1_DTYPE)* a1, \
+  __global const TYPE(X2_DTYPE)* a2, \
+  __global const TYPE(X3_DTYPE)* a3, \
+  __global const TYPE(X4_DTYPE)* a4, \
+  __global const TYPE(X5_DTYPE)* a5
+#define STRIDES                                               \
+  const int8 s0, const int8 s1, const int8 s2, const int8 s3, \
+  const int8 s4, const int8 s5
+#define FIRSTS                                       \
+  i0 = offsets.s0, i1 = offsets.s1, i2 = offsets.s2, \
+  i3 = offsets.s3, i4 = offsets.s4, i5 = offsets.s5
+
+__kernel void chain_generic_dense(INPUTS, __global TYPE(Y_DTYPE)* y, const int n) {
   const int i = (int)get_global_id(0);
   if (i >= n) return;
   READ0(i) READ1(i) READ2(i) READ3(i) READ4(i) READ5(i)
@@ -84,38 +91,25 @@ __kernel void chain_generic_dense(
   STORE(Y_DTYPE)(y, i, RESULT);
 }
 
-// Where the elements of the inputs lie for index \a rest of the dimensions up to the last to peel.
-#define PEEL(d)                           \
-  if (dims.s##d > 1) {                    \
-    const int next = rest / dims.s##d;    \
+// Where the elements of the inputs lie for index `rest` of the dimensions up to d.
+#define PEEL(d)                             \
+  if (dims.s##d > 1) {                      \
+    const int next = rest / dims.s##d;      \
     const int at = rest - next * dims.s##d; \
-    i0 += at * s0.s##d;                 \
-    i1 += at * s1.s##d;                 \
-    i2 += at * s2.s##d;                 \
-    i3 += at * s3.s##d;                 \
-    i4 += at * s4.s##d;                 \
-    i5 += at * s5.s##d;                 \
-    rest = next;                          \
+    i0 += at * s0.s##d;                     \
+    i1 += at * s1.s##d;                     \
+    i2 += at * s2.s##d;                     \
+    i3 += at * s3.s##d;                     \
+    i4 += at * s4.s##d;                     \
+    i5 += at * s5.s##d;                     \
+    rest = next;                            \
   }
 
-__kernel void chain_generic_strided(
-    __global const TYPE(X0_DTYPE)* a0,
-    __global const TYPE(X1_DTYPE)* a1,
-    __global const TYPE(X2_DTYPE)* a2,
-    __global const TYPE(X3_DTYPE)* a3,
-    __global const TYPE(X4_DTYPE)* a4,
-    __global const TYPE(X5_DTYPE)* a5,
-    __global TYPE(Y_DTYPE)* y, const int n, const int8 offsets, const int8 dims,
-    const int8 s0,
-    const int8 s1,
-    const int8 s2,
-    const int8 s3,
-    const int8 s4,
-    const int8 s5) {
+__kernel void chain_generic_strided(INPUTS, __global TYPE(Y_DTYPE)* y, const int n,
+                                    const int8 offsets, const int8 dims, STRIDES) {
   const int i = (int)get_global_id(0);
   if (i >= n) return;
-  int rest = i;
-  int i0 = offsets.s0, i1 = offsets.s1, i2 = offsets.s2, i3 = offsets.s3, i4 = offsets.s4, i5 = offsets.s5;
+  int rest = i, FIRSTS;
   PEEL(7) PEEL(6) PEEL(5) PEEL(4) PEEL(3) PEEL(2) PEEL(1) PEEL(0)
   READ0(i0) READ1(i1) READ2(i2) READ3(i3) READ4(i4) READ5(i5)
   CODE
@@ -123,58 +117,14 @@ __kernel void chain_generic_strided(
 }
 
 #ifdef PIECE
-#if STEP0 == 2
-#define RUN0 s0.s7
-#else
-#define RUN0 STEP0
-#endif
-#if STEP1 == 2
-#define RUN1 s1.s7
-#else
-#define RUN1 STEP1
-#endif
-#if STEP2 == 2
-#define RUN2 s2.s7
-#else
-#define RUN2 STEP2
-#endif
-#if STEP3 == 2
-#define RUN3 s3.s7
-#else
-#define RUN3 STEP3
-#endif
-#if STEP4 == 2
-#define RUN4 s4.s7
-#else
-#define RUN4 STEP4
-#endif
-#if STEP5 == 2
-#define RUN5 s5.s7
-#else
-#define RUN5 STEP5
-#endif
-
-__kernel void chain_generic_runs(
-    __global const TYPE(X0_DTYPE)* a0,
-    __global const TYPE(X1_DTYPE)* a1,
-    __global const TYPE(X2_DTYPE)* a2,
-    __global const TYPE(X3_DTYPE)* a3,
-    __global const TYPE(X4_DTYPE)* a4,
-    __global const TYPE(X5_DTYPE)* a5,
-    __global TYPE(Y_DTYPE)* y, const int items, const int pieces, const int inner,
-    const int8 offsets, const int8 dims,
-    const int8 s0,
-    const int8 s1,
-    const int8 s2,
-    const int8 s3,
-    const int8 s4,
-    const int8 s5) {
+__kernel void chain_generic_runs(INPUTS, __global TYPE(Y_DTYPE)* y, const int items,
+                                 const int pieces, const int inner, const int8 offsets,
+                                 const int8 dims, STRIDES) {
   const int item = (int)get_global_id(0);
   if (item >= items) return;
   const int row = item / pieces, first = (item - row * pieces) * PIECE;
   const int count = min(PIECE, inner - first);
-  int rest = row;
-  int i0 = offsets.s0, i1 = offsets.s1, i2 = offsets.s2, i3 = offsets.s3, i4 = offsets.s4, i5 = offsets.s5;
+  int rest = row, FIRSTS;
   PEEL(6) PEEL(5) PEEL(4) PEEL(3) PEEL(2) PEEL(1) PEEL(0)
   i0 += first * RUN0;
   i1 += first * RUN1;
@@ -184,7 +134,8 @@ __kernel void chain_generic_runs(
   i5 += first * RUN5;
   __global TYPE(Y_DTYPE)* to = y + row * inner + first;
   for (int j = 0; j < count; ++j) {
-    READ0(i0 + j * RUN0) READ1(i1 + j * RUN1) READ2(i2 + j * RUN2) READ3(i3 + j * RUN3) READ4(i4 + j * RUN4) READ5(i5 + j * RUN5)
+    READ0(i0 + j * RUN0) READ1(i1 + j * RUN1) READ2(i2 + j * RUN2)
+    READ3(i3 + j * RUN3) READ4(i4 + j * RUN4) READ5(i5 + j * RUN5)
     CODE
     STORE(Y_DTYPE)(to, j, RESULT);
   }

@@ -82,6 +82,18 @@ __kernel void cross_entropy_generic_row(__global const TYPE(X_DTYPE)* logits,
 }
 
 #ifdef Y_DTYPE
+static inline void write_slopes(__global const TYPE(X_DTYPE)* logits,
+                                __global const float* class_weights,
+                                __global TYPE(Y_DTYPE)* dlogits, const Row row, const int label,
+                                const float w, const float scale, const int C,
+                                const float smoothing) {
+  for (int c = 0; c < C; ++c) {
+    const float x = LOAD(X_DTYPE)(logits, c);
+    const float d = row_slope(row, x, c == label, w, class_weight(class_weights, c), C, smoothing);
+    STORE(Y_DTYPE)(dlogits, c, d * scale);
+  }
+}
+
 __kernel void cross_entropy_grad_generic_row(
     __global const TYPE(X_DTYPE)* logits, __global const int* labels, __global const float* dloss,
     __global const float* class_weights, __global TYPE(Y_DTYPE)* dlogits, const int N, const int C,
@@ -97,12 +109,8 @@ __kernel void cross_entropy_grad_generic_row(
     return;
   }
   const Row row = read_row(logits, class_weights, C, smoothing > 0.0f);
-  const float w = class_weight(class_weights, label), scale = dloss[i];
-  for (int c = 0; c < C; ++c) {
-    const float x = LOAD(X_DTYPE)(logits, c);
-    const float d = row_slope(row, x, c == label, w, class_weight(class_weights, c), C, smoothing);
-    STORE(Y_DTYPE)(dlogits, c, d * scale);
-  }
+  const float w = class_weight(class_weights, label);
+  write_slopes(logits, class_weights, dlogits, row, label, w, dloss[i], C, smoothing);
 }
 
 __kernel void cross_entropy_with_grad_generic_row(
@@ -123,14 +131,10 @@ __kernel void cross_entropy_with_grad_generic_row(
     return;
   }
   const Row row = read_row(logits, class_weights, C, smoothing > 0.0f);
-  const float w = class_weight(class_weights, label), scale = dloss[i];
+  const float w = class_weight(class_weights, label);
   weight[i] = w;
   loss[i] = row_loss(row, LOAD(X_DTYPE)(logits, label), w, C, smoothing);
-  for (int c = 0; c < C; ++c) {
-    const float x = LOAD(X_DTYPE)(logits, c);
-    const float d = row_slope(row, x, c == label, w, class_weight(class_weights, c), C, smoothing);
-    STORE(Y_DTYPE)(dlogits, c, d * scale);
-  }
+  write_slopes(logits, class_weights, dlogits, row, label, w, dloss[i], C, smoothing);
 }
 
 // One work-item an element.
@@ -220,6 +224,20 @@ __kernel void cross_entropy_generic_group(__global const TYPE(X_DTYPE)* logits,
 }
 
 #ifdef Y_DTYPE
+static inline void write_group_slopes(__global const TYPE(X_DTYPE)* logits,
+                                      __global const float* class_weights,
+                                      __global TYPE(Y_DTYPE)* dlogits, const Row row,
+                                      const int label, const int counted, const int wrong,
+                                      const float w, const float scale, const int C,
+                                      const float smoothing) {
+  for (int c = (int)get_local_id(0); c < C; c += GROUP) {
+    const float x = LOAD(X_DTYPE)(logits, c);
+    const float d =
+        row_slope(row, x, c == label, w, class_weight(class_weights, c), C, smoothing) * scale;
+    STORE(Y_DTYPE)(dlogits, c, wrong ? NAN : counted ? d : 0.0f);
+  }
+}
+
 __kernel void cross_entropy_grad_generic_group(__global const TYPE(X_DTYPE)* logits,
                                                __global const int* labels,
                                                __global const float* dloss,
@@ -235,13 +253,8 @@ __kernel void cross_entropy_grad_generic_group(__global const TYPE(X_DTYPE)* log
   const int counted = label != ignore_index;
   const int wrong = counted && outside(label, C);
   const float w = counted && !wrong ? class_weight(class_weights, label) : 0.0f;
-  const float scale = dloss[i];
-  for (int c = (int)get_local_id(0); c < C; c += GROUP) {
-    const float x = LOAD(X_DTYPE)(logits, c);
-    const float d =
-        row_slope(row, x, c == label, w, class_weight(class_weights, c), C, smoothing) * scale;
-    STORE(Y_DTYPE)(dlogits, c, wrong ? NAN : counted ? d : 0.0f);
-  }
+  write_group_slopes(logits, class_weights, dlogits, row, label, counted, wrong, w, dloss[i], C,
+                     smoothing);
 }
 
 __kernel void cross_entropy_with_grad_generic_group(
@@ -257,19 +270,14 @@ __kernel void cross_entropy_with_grad_generic_group(
   const int counted = label != ignore_index;
   const int wrong = counted && outside(label, C);
   const float w = counted && !wrong ? class_weight(class_weights, label) : 0.0f;
-  const float scale = dloss[i];
   if (get_local_id(0) == 0) {
     weight[i] = wrong ? 1.0f : w;
     loss[i] = wrong     ? NAN
               : counted ? row_loss(row, LOAD(X_DTYPE)(logits, label), w, C, smoothing)
                         : 0.0f;
   }
-  for (int c = (int)get_local_id(0); c < C; c += GROUP) {
-    const float x = LOAD(X_DTYPE)(logits, c);
-    const float d =
-        row_slope(row, x, c == label, w, class_weight(class_weights, c), C, smoothing) * scale;
-    STORE(Y_DTYPE)(dlogits, c, wrong ? NAN : counted ? d : 0.0f);
-  }
+  write_group_slopes(logits, class_weights, dlogits, row, label, counted, wrong, w, dloss[i], C,
+                     smoothing);
 }
 #endif
 #endif

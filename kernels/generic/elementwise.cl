@@ -56,22 +56,6 @@ __kernel void elementwise_generic_strided(__global const TYPE(X0_DTYPE)* x0, __g
 }
 
 #ifdef PIECE
-#if STEP0 == 2
-#define RUN0 s0.s7
-#else
-#define RUN0 STEP0
-#endif
-#if STEP1 == 2
-#define RUN1 s1.s7
-#else
-#define RUN1 STEP1
-#endif
-#if STEP2 == 2
-#define RUN2 s2.s7
-#else
-#define RUN2 STEP2
-#endif
-
 __kernel void elementwise_generic_runs(__global const TYPE(X0_DTYPE)* x0, __global const TYPE(X1_DTYPE)* x1,
                                        __global const TYPE(X2_DTYPE)* x2, __global TYPE(Y_DTYPE)* y,
                                        const int items, const int pieces, const int inner,

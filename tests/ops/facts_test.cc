@@ -23,7 +23,8 @@ TEST(FactsTest, EqualShapesAreDense) {
   EXPECT_EQ(f.text("ctype"), "float");
   EXPECT_EQ(f.text("expr"), "(x0 + x1)");
   EXPECT_EQ(f.integer("n"), 15);
-  EXPECT_FALSE(f.has("dims"));
+  EXPECT_EQ(f.integer("inner"), 15);
+  EXPECT_EQ(f.integer("step1"), 1);
   EXPECT_EQ(facts_of("add", {f32({1, 5}), f32({5})}).text("mode"), "dense");  // ones do not matter
   EXPECT_EQ(facts_of("add", {f32({1}), f32({})}).text("mode"), "dense");
 }
