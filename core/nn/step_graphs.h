@@ -39,7 +39,7 @@ struct StepSpec {
   DType precision = DType::kF32;  // of activations and products; parameters stay f32. kF16: the
                                   // loss is scaled (loss_scale.h)
   std::function<std::string(const std::string& path)> locate;  // see TraceOptions
-  std::set<std::string> without_passes;  // names of core/graph/passes.h
+  std::set<std::string> without_passes;                        // names of core/graph/passes.h
 };
 
 // Names of externals and outputs of the graphs (update_graph.h has the update's); parameters and

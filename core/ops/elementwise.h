@@ -38,10 +38,10 @@ using StrideRule =
 // Strides of input `input` broadcast against `out`: 0 where it is stretched.
 std::vector<int64_t> broadcast_strides(const OpCall& call, const Shape& out, size_t input);
 
-// Sets how kernels find elements: mode and, for mode strided, dims, strides0 ... (of `most` inputs),
-// inner and step0 ... (kernels/README.md), from the element strides of each input for each dimension
-// of the output. Neighbouring dimensions with the same pattern are collapsed. `whole`: every input
-// has as many elements as the output.
+// Sets how kernels find elements: mode and, for mode strided, dims, strides0 ... (of `most`
+// inputs), inner and step0 ... (kernels/README.md), from the element strides of each input for each
+// dimension of the output. Neighbouring dimensions with the same pattern are collapsed. `whole`:
+// every input has as many elements as the output.
 void access_facts(const Shape& out, const std::vector<std::vector<int64_t>>& strides, bool whole,
                   size_t most, Attrs& facts);
 

@@ -26,7 +26,7 @@ void add_batch_norm_rows(std::vector<OpRow>& rows);     // rows_batch_norm.cc
 void add_collective_rows(std::vector<OpRow>& rows);     // rows_collective.cc
 void add_recurrent_rows(std::vector<OpRow>& rows);      // rows_recurrent.cc
 void add_optim_rows(std::vector<OpRow>& rows);          // rows_optim.cc
-void add_chain_rows(std::vector<OpRow>& rows);
+void add_chain_rows(std::vector<OpRow>& rows);          // rows_chain.cc
 void add_conv_rows(std::vector<OpRow>& rows);           // rows_conv.cc
 void add_pool_rows(std::vector<OpRow>& rows);           // rows_pool.cc
 void add_update_rows(std::vector<OpRow>& rows);         // rows_update.cc
