@@ -74,3 +74,21 @@ static inline conv_axis height_axis(const int8 sizes, const int8 window, const i
 static inline conv_axis width_axis(const int8 sizes, const int8 window, const int remainder) {
   return make_axis(window.s1, window.s3, window.s5, window.s7, sizes.s3, sizes.s6, remainder);
 }
+
+// Whether tap t of any output reads an element of the source.
+static inline int sees(const conv_axis a, const int t) {
+  const int at = a.base + t * a.base_step;
+  const int g = at < 0 ? (a.step - 1 - at) / a.step : 0;
+  return g < a.grid && at + g * a.step < a.source;
+}
+
+// Without the taps at both ends that read nothing but padding.
+static inline conv_axis trimmed(conv_axis a) {
+  while (a.taps > 0 && !sees(a, a.taps - 1)) --a.taps;
+  while (a.taps > 0 && !sees(a, 0)) {
+    a.first += a.tap_step;
+    a.base += a.base_step;
+    --a.taps;
+  }
+  return a;
+}

@@ -1,0 +1,61 @@
+// Packs the weights of a convolution for conv_panel: a work-item copies a block of TILE output
+// channels for SOURCES source channels, reading and writing whole runs. Taps that see nothing of
+// any image, such as all but the middle one of a 3 x 3 kernel on images of one element, are left out.
+//
+// Contract   w: [O, C/groups, KH, KW] of W_DTYPE; packed: f32 [groups, blocks, KH * KW, SOURCE
+//            CHANNELS, TILE], blocks of TILE output channels, padded with zeros. Global size
+//            (groups * blocks, ceil(SOURCE CHANNELS / SOURCES)).
+// Defines    TILE SOURCES; W_DTYPE; TRANSPOSED as in conv_axis.cl, which says which side is the source.
+// Divisible  nothing.
+// Needs storage.cl and conv_axis.cl before it.
+
+// The taps of a dimension, from .x on to before .y, outside of which no output sees an element.
+static inline int2 seen_taps(const int kernel_size, const int stride, const int padding,
+                             const int dilation, const int x_size, const int y_size) {
+  conv_axis a;
+  a.grid = y_size;
+  a.taps = kernel_size;
+  a.first = 0;
+  a.tap_step = 1;
+  a.step = stride;
+  a.base = -padding;
+  a.base_step = dilation;
+  a.source = x_size;
+  a = trimmed(a);
+  return (int2)(a.first, a.first + a.taps);
+}
+
+__kernel void conv_cpu_pack(__global const TYPE(W_DTYPE)* w, __global float* packed,
+                            const int8 sizes, const int8 window) {
+  const int taps = KERNEL_H * KERNEL_W;
+  const int channels = SOURCE_CHANNELS, filters = OUT_CHANNELS;
+  const int blocks = (filters + TILE - 1) / TILE;
+  const int block = (int)get_global_id(0);
+  const int group = block / blocks;
+  const int first = (block - group * blocks) * TILE, rows = min(TILE, filters - first);
+  const int begin = (int)get_global_id(1) * SOURCES, end = min(begin + SOURCES, channels);
+#if TRANSPOSED
+  const int row = taps, source = filters * taps;
+#else
+  const int row = channels * taps, source = taps;
+#endif
+  w += (size_t)group * channels * filters * taps + (size_t)first * row;
+  packed += (size_t)block * taps * channels * TILE;
+  const int2 down = seen_taps(KERNEL_H, STRIDE_H, window.s4, window.s6, sizes.s2, sizes.s5);
+  const int2 across = seen_taps(KERNEL_W, STRIDE_W, window.s5, window.s7, sizes.s3, sizes.s6);
+  for (int c = begin; c < end; ++c) {
+    for (int th = down.x; th < down.y; ++th) {
+      for (int tw = across.x; tw < across.y; ++tw) {
+        const int tap = th * KERNEL_W + tw;
+        __global const TYPE(W_DTYPE)* from = w + (size_t)c * source + tap;
+        __global float* to = packed + ((size_t)tap * channels + c) * TILE;
+        if (rows == TILE) {
+#pragma unroll
+          for (int r = 0; r < TILE; ++r) to[r] = LOAD(W_DTYPE)(from, r * row);
+        } else {
+          for (int r = 0; r < TILE; ++r) to[r] = r < rows ? LOAD(W_DTYPE)(from, r * row) : 0.0f;
+        }
+      }
+    }
+  }
+}
