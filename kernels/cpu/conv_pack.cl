@@ -5,7 +5,7 @@
 // Contract   w: [O, C/groups, KH, KW] of W_DTYPE; packed: f32 [groups, blocks, KH * KW, SOURCE
 //            CHANNELS, TILE], blocks of TILE output channels, padded with zeros. Global size
 //            (groups * blocks, ceil(SOURCE CHANNELS / SOURCES)).
-// Defines    TILE SOURCES; W_DTYPE; TRANSPOSED as in conv_axis.cl, which says which side is the source.
+// Defines    TILE SOURCES; ALL_TAPS, if none is to be left out; W_DTYPE; TRANSPOSED as in conv_axis.cl, which says which side is the source.
 // Divisible  nothing.
 // Needs storage.cl and conv_axis.cl before it.
 
@@ -41,8 +41,12 @@ __kernel void conv_cpu_pack(__global const TYPE(W_DTYPE)* w, __global float* pac
 #endif
   w += (size_t)group * channels * filters * taps + (size_t)first * row;
   packed += (size_t)block * taps * channels * TILE;
+#ifdef ALL_TAPS
+  const int2 down = (int2)(0, KERNEL_H), across = (int2)(0, KERNEL_W);
+#else
   const int2 down = seen_taps(KERNEL_H, STRIDE_H, window.s4, window.s6, sizes.s2, sizes.s5);
   const int2 across = seen_taps(KERNEL_W, STRIDE_W, window.s5, window.s7, sizes.s3, sizes.s6);
+#endif
   for (int c = begin; c < end; ++c) {
     for (int th = down.x; th < down.y; ++th) {
       for (int tw = across.x; tw < across.y; ++tw) {

@@ -11,7 +11,7 @@
 //            sum: partial to dw, Y_DTYPE [O, C/groups, KH, KW]; global (O).
 //            sizes and window as in conv_axis.cl. A tap that sees nothing but padding is not
 //            multiplied, and not read in partial.
-// Defines    X_DTYPE (interleave), Y_DTYPE (sum).
+// Defines    BLOCK, X_DTYPE (interleave), Y_DTYPE (sum), TAPS: KH * KW (product, sum).
 // Divisible  nothing.
 // Tunables   VECTOR (vector.cl), VECTORS, TILE (panel.cl). CHUNK: 64, 128 or 256. UNROLL: 1, 2 or 4
 //            positions. SPLITS: 1 to 16.
@@ -91,16 +91,16 @@ VECTOR_KERNEL void conv2d_grad_weight_cpu_product(__global const float* x_rows,
                                                   __global const float* dy_rows,
                                                   __global float* partial, const int8 sizes,
                                                   const int8 window, const int share) {
-  const int taps = KERNEL_H * KERNEL_W, filters = FILTERS;
+  const int filters = FILTERS;
   const int blocks = (int)get_global_size(0), block = (int)get_global_id(0);
-  const int tap = (int)get_global_id(1) % taps, split = (int)get_global_id(1) / taps;
+  const int tap = (int)get_global_id(1) % TAPS, split = (int)get_global_id(1) / TAPS;
   const int group = (int)get_global_id(2);
   if (!sees_something(sizes, window, tap)) return;
   const int positions = sizes.s0 * sizes.s5 * sizes.s6;
   const int row_blocks = (filters + TILE - 1) / TILE;
   x_rows += (size_t)(group * blocks + block) * sizes.s0 * sizes.s2 * sizes.s3 * WIDTH;
   dy_rows += (size_t)group * row_blocks * positions * TILE;
-  partial += (size_t)(((split * GROUPS + group) * taps + tap) * blocks + block) * filters * WIDTH;
+  partial += (size_t)(((split * GROUPS + group) * TAPS + tap) * blocks + block) * filters * WIDTH;
   float rows[CHUNK * WIDTH];
   const int begin = split * share, end = min(begin + share, positions);
   for (int first = begin; first < end; first += CHUNK) {
@@ -137,24 +137,35 @@ VECTOR_KERNEL void conv2d_grad_weight_cpu_product(__global const float* x_rows,
 __kernel void conv2d_grad_weight_cpu_sum(__global const float* partial,
                                          __global TYPE(Y_DTYPE)* dw, const int8 sizes,
                                          const int8 window, const int splits) {
-  const int taps = KERNEL_H * KERNEL_W, filters = FILTERS, channels = CHANNELS;
+  const int filters = FILTERS, channels = CHANNELS;
   const int blocks = (channels + WIDTH - 1) / WIDTH;
   const int group = (int)get_global_id(0) / filters, m = (int)get_global_id(0) % filters;
-  dw += get_global_id(0) * channels * taps;
-  const size_t split = (size_t)GROUPS * taps * blocks * filters * WIDTH;
-  for (int tap = 0; tap < taps; ++tap) {
-    const int seen = sees_something(sizes, window, tap);
-    __global const float* from =
-        partial + (((size_t)(group * taps + tap) * blocks) * filters + m) * WIDTH;
-    for (int block = 0; block < blocks; ++block) {
-      for (int j = 0; j < min(WIDTH, channels - block * WIDTH); ++j) {
-        float sum = 0;
-        if (seen) {
-          for (int s = 0; s < splits; ++s) sum += from[s * split + j];
-        }
-        STORE(Y_DTYPE)(dw, (block * WIDTH + j) * taps + tap, sum);
-      }
-      from += (size_t)filters * WIDTH;
+  dw += get_global_id(0) * channels * TAPS;
+  const size_t split = (size_t)GROUPS * TAPS * blocks * filters * WIDTH;
+  float sums[TAPS * WIDTH];
+  for (int i = 0; i < TAPS * WIDTH; ++i) sums[i] = 0;
+  int seen[TAPS];
+  for (int tap = 0; tap < TAPS; ++tap) seen[tap] = sees_something(sizes, window, tap);
+  for (int block = 0; block < blocks; ++block) {
+    for (int tap = 0; tap < TAPS; ++tap) {
+      if (!seen[tap]) continue;
+      __global const float* from =
+          partial + (((size_t)(group * TAPS + tap) * blocks + block) * filters + m) * WIDTH;
+#define SUM_SPLITS(r, v)                                                         \
+  {                                                                              \
+    FLOATV sum = 0;                                                              \
+    for (int s = 0; s < splits; ++s) sum += VLOAD(v, from + s * split);          \
+    VSTORE(sum, v, sums + tap * WIDTH);                                          \
+  }
+      EACH_SUM(SUM_SPLITS, 0)
+#undef SUM_SPLITS
+    }
+    const int used = min(WIDTH, channels - block * WIDTH);
+    for (int j = 0; j < used; ++j) {
+#pragma unroll
+      for (int tap = 0; tap < TAPS; ++tap)
+        STORE(Y_DTYPE)(dw, tap, sums[tap * WIDTH + j]);
+      dw += TAPS;
     }
   }
 }
