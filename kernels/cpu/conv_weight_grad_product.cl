@@ -8,10 +8,11 @@
 //            product: x_rows with BLOCK WIDTH; dy_rows with BLOCK TILE; partial: f32 [splits, groups,
 //            taps, blocks of channels, filters, WIDTH]; global (blocks of channels, splits * taps,
 //            groups), split s takes the positions from s * share on.
-//            sum: partial to dw, Y_DTYPE [O, C/groups, KH, KW]; global (O).
+//            sum: partial to dw, Y_DTYPE [O, C/groups, KH, KW]; global (groups * ceil(filters /
+//            SUM_FILTERS), blocks of channels).
 //            sizes and window as in conv_axis.cl. A tap that sees nothing but padding is not
 //            multiplied, and not read in partial.
-// Defines    BLOCK, X_DTYPE (interleave), Y_DTYPE (sum), TAPS: KH * KW (product, sum).
+// Defines    BLOCK, X_DTYPE (interleave), Y_DTYPE (sum), SUM_FILTERS (sum), TAPS: KH * KW (product, sum).
 // Divisible  nothing.
 // Tunables   VECTOR (vector.cl), VECTORS, TILE (panel.cl). CHUNK: 64, 128 or 256. UNROLL: 1, 2 or 4
 //            positions. SPLITS: 1 to 16.
@@ -133,39 +134,41 @@ VECTOR_KERNEL void conv2d_grad_weight_cpu_product(__global const float* x_rows,
   }
 }
 
-// Work-item: a filter.
+// Work-item (SUM_FILTERS filters of a group, block of channels): each tap's rows are read in order.
 __kernel void conv2d_grad_weight_cpu_sum(__global const float* partial,
                                          __global TYPE(Y_DTYPE)* dw, const int8 sizes,
                                          const int8 window, const int splits) {
   const int filters = FILTERS, channels = CHANNELS;
-  const int blocks = (channels + WIDTH - 1) / WIDTH;
-  const int group = (int)get_global_id(0) / filters, m = (int)get_global_id(0) % filters;
-  dw += get_global_id(0) * channels * TAPS;
+  const int blocks = (int)get_global_size(1), block = (int)get_global_id(1);
+  const int shares = (filters + SUM_FILTERS - 1) / SUM_FILTERS;
+  const int group = (int)get_global_id(0) / shares;
+  const int first = ((int)get_global_id(0) - group * shares) * SUM_FILTERS;
+  const int used = min(WIDTH, channels - block * WIDTH);
   const size_t split = (size_t)GROUPS * TAPS * blocks * filters * WIDTH;
   float sums[TAPS * WIDTH];
   for (int i = 0; i < TAPS * WIDTH; ++i) sums[i] = 0;
   int seen[TAPS];
   for (int tap = 0; tap < TAPS; ++tap) seen[tap] = sees_something(sizes, window, tap);
-  for (int block = 0; block < blocks; ++block) {
+  for (int m = first; m < min(first + SUM_FILTERS, filters); ++m) {
     for (int tap = 0; tap < TAPS; ++tap) {
       if (!seen[tap]) continue;
       __global const float* from =
           partial + (((size_t)(group * TAPS + tap) * blocks + block) * filters + m) * WIDTH;
-#define SUM_SPLITS(r, v)                                                         \
-  {                                                                              \
-    FLOATV sum = 0;                                                              \
-    for (int s = 0; s < splits; ++s) sum += VLOAD(v, from + s * split);          \
-    VSTORE(sum, v, sums + tap * WIDTH);                                          \
+#define SUM_SPLITS(r, v)                                                \
+  {                                                                     \
+    FLOATV sum = VLOAD(v, from);                                        \
+    for (int s = 1; s < splits; ++s) sum += VLOAD(v, from + s * split); \
+    VSTORE(sum, v, sums + tap * WIDTH);                                 \
   }
       EACH_SUM(SUM_SPLITS, 0)
 #undef SUM_SPLITS
     }
-    const int used = min(WIDTH, channels - block * WIDTH);
+    __global TYPE(Y_DTYPE)* to =
+        dw + ((size_t)(group * filters + m) * channels + block * WIDTH) * TAPS;
     for (int j = 0; j < used; ++j) {
 #pragma unroll
-      for (int tap = 0; tap < TAPS; ++tap)
-        STORE(Y_DTYPE)(dw, tap, sums[tap * WIDTH + j]);
-      dw += TAPS;
+      for (int tap = 0; tap < TAPS; ++tap) STORE(Y_DTYPE)(to, tap, sums[tap * WIDTH + j]);
+      to += TAPS;
     }
   }
 }

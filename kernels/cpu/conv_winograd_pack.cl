@@ -6,7 +6,7 @@
 //            ceil(SOURCE CHANNELS / SOURCES)).
 // Defines    TILE SOURCES; W_DTYPE; TRANSPOSED as in conv_axis.cl, which says which side is the source.
 // Divisible  nothing.
-// Needs storage.cl and conv_axis.cl before it.
+// Needs storage.cl, conv_axis.cl and weight_block.cl before it.
 
 #if TILE == 4
 #define PUT_LANES(v, p) vstore4((v).lo.lo, 0, p);
@@ -24,34 +24,25 @@
 
 __kernel void conv_winograd_cpu_pack(__global const TYPE(W_DTYPE)* w, __global float* packed,
                                      const int8 sizes) {
-  const int channels = SOURCE_CHANNELS, filters = OUT_CHANNELS;
-  const int blocks = (filters + TILE - 1) / TILE;
-  const int block = (int)get_global_id(0);
-  const int group = block / blocks;
-  const int first = (block - group * blocks) * TILE, rows = min(TILE, filters - first);
-  const int begin = (int)get_global_id(1) * SOURCES, end = min(begin + SOURCES, channels);
-#if TRANSPOSED
-  const int row = 9, source = filters * 9;
-#else
-  const int row = channels * 9, source = 9;
-#endif
-  w += (size_t)group * channels * filters * 9 + (size_t)first * row;
+  const int channels = SOURCE_CHANNELS;
+  const weight_block at = locate_block(sizes, 9);
+  w += at.first;
   const int place = channels * TILE;
   float taps[9 * 16];
   for (int i = 0; i < 9 * 16; ++i) taps[i] = 0;
-  for (int c = begin; c < end; ++c) {
-    __global const TYPE(W_DTYPE)* from = w + (size_t)c * source;
-    for (int r = 0; r < rows; ++r) {
+  for (int c = at.begin; c < at.end; ++c) {
+    __global const TYPE(W_DTYPE)* from = w + (size_t)c * at.source;
+    for (int r = 0; r < at.rows; ++r) {
 #pragma unroll
       for (int t = 0; t < 9; ++t) {
 #if TRANSPOSED
-        taps[(8 - t) * 16 + r] = LOAD(W_DTYPE)(from, r * row + t);
+        taps[(8 - t) * 16 + r] = LOAD(W_DTYPE)(from, r * at.row + t);
 #else
-        taps[t * 16 + r] = LOAD(W_DTYPE)(from, r * row + t);
+        taps[t * 16 + r] = LOAD(W_DTYPE)(from, r * at.row + t);
 #endif
       }
     }
-    __global float* to = packed + ((size_t)block * 16 * channels + c) * TILE;
+    __global float* to = packed + (get_global_id(0) * 16 * channels + c) * TILE;
     float16 half_way[4][3];
 #pragma unroll
     for (int j = 0; j < 3; ++j) {

@@ -16,6 +16,7 @@ app=$prefix/bin/netcl-app
 python=${PYTHON:-/usr/bin/python3}
 models=${MODELS:-mlp lenet5 resnet18_cifar resnet18_imagenet gpt_mini}
 declare -A target=([mlp]=1.5 [lenet5]=1.5 [resnet18_cifar]=1.0 [resnet18_imagenet]=1.0 [gpt_mini]=1.0)
+declare -A steps=([mlp]=500 [lenet5]=200 [resnet18_cifar]=10 [resnet18_imagenet]=20 [gpt_mini]=20)
 # Of another processor's kernels OpenBLAS would take half the speed of this one's.
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 threads=$(nproc)
@@ -45,7 +46,8 @@ for ((i = 1; i <= rounds; ++i)); do
   echo "round $i of $rounds, load $(cut -d' ' -f1 /proc/loadavg)" >&2
   for model in $models; do
     "$python" "$here/torch_steps.py" "$model" --threads "$threads" >"$work/torch.json"
-    "$app" bench step "$work/$model.json" --devices cpu:0 --rounds 1 --json --quiet >"$work/netcl.json"
+    "$app" bench step "$work/$model.json" --devices cpu:0 --rounds 1 --steps "${steps[$model]}" \
+      --json --quiet >"$work/netcl.json"
     python3 - "$work" >>"$times/$model" <<'END'
 import json
 import sys
