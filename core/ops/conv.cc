@@ -155,6 +155,8 @@ void conv_facts(const ConvSizes& s, bool has_bias, Attrs& facts) {
                                                               {"KW", s.width.kernel},
                                                               {"SH", s.height.stride},
                                                               {"SW", s.width.stride},
+                                                              {"PH", s.height.padding},
+                                                              {"PW", s.width.padding},
                                                               {"DH", s.height.dilation},
                                                               {"DW", s.width.dilation},
                                                               {"has_bias", has_bias ? 1 : 0}};

@@ -27,7 +27,8 @@ ConvSizes conv_grad_input_sizes(const OpCall& call);   // dy, w; attribute input
 ConvSizes conv_grad_weight_sizes(const OpCall& call);  // x, dy; attribute kernel
 ConvSizes conv_transpose_sizes(const OpCall& call);    // x, w, optional bias
 
-// Sets N C H W O OH OW KH KW SH SW has_bias and the lists sizes8 and window8 (kernels/README.md).
+// Sets N C H W O OH OW KH KW SH SW PH PW DH DW has_bias and the lists sizes8 and window8
+// (kernels/README.md).
 void conv_facts(const ConvSizes& s, bool has_bias, Attrs& facts);
 
 // y of x and w; dx of dy and w; dw of x and dy. They add to what the result holds.

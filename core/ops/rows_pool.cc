@@ -99,6 +99,11 @@ void pool_facts(const PoolSizes& s, Attrs& facts) {
   for (const auto& [key, value] : items) facts.set(key, value);
   facts.set("sizes8", Ints{s.planes, s.height.in, s.width.in, s.height.out, s.width.out, 0, 0, 0});
   const Slide &h = s.height.slide, &w = s.width.slide;
+  if (!s.height.adaptive) {
+    facts.set("KH", h.kernel), facts.set("KW", w.kernel);
+    facts.set("SH", h.stride), facts.set("SW", w.stride);
+    facts.set("PH", h.padding), facts.set("PW", w.padding);
+  }
   facts.set("window8", Ints{h.kernel, w.kernel, h.stride, w.stride, h.padding, w.padding, 0, 0});
 }
 
@@ -212,7 +217,10 @@ std::vector<OpCase> cases_of(const OpRow& row, bool backward) {
                                   {{1, 2, 7, 11}, {3, 3}, {2, 2}, {1, 1}, 0, {3, 5}},
                                   {{2, 1, 13, 9}, {3, 2}, {2, 3}, {1, 0}, 1, {13, 2}},
                                   {{1, 5, 6, 7}, {4, 3}, {1, 1}, {2, 1}, 0, {5, 10}},
-                                  {{1, 1, 31, 37}, {5, 7}, {3, 4}, {2, 3}, 1, {1, 1}}};
+                                  {{1, 1, 31, 37}, {5, 7}, {3, 4}, {2, 3}, 1, {1, 1}},
+                                  {{2, 3, 16, 20}, {3, 3}, {2, 2}, {1, 1}, 0, {4, 4}},
+                                  {{2, 2, 10, 22}, {2, 2}, {2, 2}, {0, 0}, 0, {5, 11}},
+                                  {{1, 2, 9, 40}, {3, 3}, {1, 1}, {1, 1}, 0, {3, 7}}};
   std::vector<OpCase> out;
   for (const Case& k : list) {
     OpCase c;

@@ -30,11 +30,28 @@ typedef struct {
   int step, base, base_step, source;
 } conv_axis;
 
+static inline conv_axis forward_axis(const int kernel_size, const int stride, const int padding,
+                                     const int dilation, const int x_size, const int y_size) {
+  conv_axis a;
+  a.grid = y_size;
+  a.out_first = 0;
+  a.out_step = 1;
+  a.out_size = y_size;
+  a.source = x_size;
+  a.taps = kernel_size;
+  a.first = 0;
+  a.tap_step = 1;
+  a.step = stride;
+  a.base = -padding;
+  a.base_step = dilation;
+  return a;
+}
+
 static inline conv_axis make_axis(const int kernel_size, const int stride, const int padding,
                                   const int dilation, const int x_size, const int y_size,
                                   const int remainder) {
-  conv_axis a;
 #if TRANSPOSED
+  conv_axis a;
   a.out_first = remainder;
   a.out_step = stride;
   a.out_size = x_size;
@@ -52,20 +69,10 @@ static inline conv_axis make_axis(const int kernel_size, const int stride, const
   a.taps = k < kernel_size ? (kernel_size - 1 - k) / a.tap_step + 1 : 0;
   a.base = (remainder + padding - k * dilation) / stride;
   a.base_step = -(a.tap_step * dilation / stride);
-#else
-  a.grid = y_size;
-  a.out_first = 0;
-  a.out_step = 1;
-  a.out_size = y_size;
-  a.source = x_size;
-  a.taps = kernel_size;
-  a.first = 0;
-  a.tap_step = 1;
-  a.step = stride;
-  a.base = -padding;
-  a.base_step = dilation;
-#endif
   return a;
+#else
+  return forward_axis(kernel_size, stride, padding, dilation, x_size, y_size);
+#endif
 }
 
 static inline conv_axis height_axis(const int8 sizes, const int8 window, const int remainder) {
@@ -73,4 +80,22 @@ static inline conv_axis height_axis(const int8 sizes, const int8 window, const i
 }
 static inline conv_axis width_axis(const int8 sizes, const int8 window, const int remainder) {
   return make_axis(window.s1, window.s3, window.s5, window.s7, sizes.s3, sizes.s6, remainder);
+}
+
+// Whether tap t of any output reads an element of the source.
+static inline int sees(const conv_axis a, const int t) {
+  const int at = a.base + t * a.base_step;
+  const int g = at < 0 ? (a.step - 1 - at) / a.step : 0;
+  return g < a.grid && at + g * a.step < a.source;
+}
+
+// Without the taps at both ends that read nothing but padding.
+static inline conv_axis trimmed(conv_axis a) {
+  while (a.taps > 0 && !sees(a, a.taps - 1)) --a.taps;
+  while (a.taps > 0 && !sees(a, 0)) {
+    a.first += a.tap_step;
+    a.base += a.base_step;
+    --a.taps;
+  }
+  return a;
 }

@@ -4,7 +4,8 @@
 // Contract   source: x or dy of X_DTYPE; packed: the weights by conv_generic_weights with BLOCK
 //            TILE; bias: B_DTYPE or a stand-in; y: Y_DTYPE; panels: f32 scratch, for each work-item
 //            PANELS panels of KH * KW * SOURCE_CHANNELS * WIDTH. Work-item w of `workers` takes the
-//            blocks w, w + workers, ... of WIDTH * PANELS outputs; global (workers, groups, classes).
+//            blocks w, w + workers, ... of WIDTH * PANELS outputs, and of each group's output channels
+//            one of `parts` shares; global (workers, groups * parts, classes).
 // Divisible  nothing: columns beyond the end are zeros and not stored.
 // Tunables   VECTOR (vector.cl), VECTORS, TILE (panel.cl). PANELS: 1 to 16, that share a pass over the weights.
 //            UNROLL: 1, 2 or 4 channels. SHARES: work-items a compute unit, 1 to 16.
@@ -105,18 +106,22 @@ VECTOR_KERNEL void conv_generic_panel(__global const TYPE(X_DTYPE)* source,
                                      __global const float* packed,
                                      __global const TYPE(B_DTYPE)* bias,
                                      __global TYPE(Y_DTYPE)* y, __global float* panels,
-                                     const int8 sizes, const int8 window, const int has_bias) {
-  const int group = (int)get_global_id(1);
+                                     const int8 sizes, const int8 window, const int has_bias,
+                                     const int parts) {
+  const int group = (int)get_global_id(1) / parts, part = (int)get_global_id(1) % parts;
   const int class = (int)get_global_id(2);
   const int workers = (int)get_global_size(0);
-  const conv_axis ah = height_axis(sizes, window, class / STRIDE_W);
-  const conv_axis aw = width_axis(sizes, window, class % STRIDE_W);
+  const conv_axis ah = trimmed(height_axis(sizes, window, class / STRIDE_W));
+  const conv_axis aw = trimmed(width_axis(sizes, window, class % STRIDE_W));
   const int columns = sizes.s0 * ah.grid * aw.grid;
   const int channels = SOURCE_CHANNELS, filters = OUT_CHANNELS;
   const int plane = ah.source * aw.source, out_plane = ah.out_size * aw.out_size;
   const int depth = KERNEL_H * KERNEL_W * channels;
   const int row_blocks = (filters + TILE - 1) / TILE;
-  const int worker = ((int)get_global_id(2) * GROUPS + group) * workers + (int)get_global_id(0);
+  const int first_block = (int)((long)row_blocks * part / parts);
+  const int end_block = (int)((long)row_blocks * (part + 1) / parts);
+  const int worker =
+      (class * GROUPS * parts + (int)get_global_id(1)) * workers + (int)get_global_id(0);
   panels += (size_t)worker * PANELS * depth * WIDTH;
   const long left = (long)(sizes.s0 * GROUPS - group) * channels * plane;
   source += (size_t)group * channels * plane;
@@ -131,7 +136,7 @@ VECTOR_KERNEL void conv_generic_panel(__global const TYPE(X_DTYPE)* source,
              sizes.s7 * filters * out_plane);
       fill_panel(panels + (size_t)p * depth * WIDTH, source, &at[p], ah, aw, channels, left);
     }
-    for (int block = 0; block < row_blocks; ++block) {
+    for (int block = first_block; block < end_block; ++block) {
       __global const float* rows = packed + (size_t)block * depth * TILE;
       for (int p = 0; p < used; ++p) {
         CLEAR_SUMS

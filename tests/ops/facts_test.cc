@@ -90,5 +90,26 @@ TEST(FactsTest, StructuredOps) {
   EXPECT_EQ(f.integer("C"), 3);
 }
 
+TEST(FactsTest, WindowsOfConvolutionsAndPools) {
+  const Attrs conv =
+      facts_of("conv2d", {f32({2, 3, 9, 8}), f32({4, 3, 3, 2})},
+               {{"stride", Ints{2, 1}}, {"padding", Ints{1, 0}}, {"dilation", Ints{1, 2}}});
+  EXPECT_EQ(conv.integers("window8"), (Ints{3, 2, 2, 1, 1, 0, 1, 2}));
+  EXPECT_EQ(conv.integer("PH"), 1);
+  EXPECT_EQ(conv.integer("PW"), 0);
+  const Attrs pool =
+      facts_of("max_pool2d", {f32({2, 3, 9, 8})},
+               {{"kernel", Ints{3, 2}}, {"stride", Ints{2, 1}}, {"padding", Ints{1, 0}}});
+  EXPECT_EQ(pool.integer("KH"), 3);
+  EXPECT_EQ(pool.integer("KW"), 2);
+  EXPECT_EQ(pool.integer("SH"), 2);
+  EXPECT_EQ(pool.integer("SW"), 1);
+  EXPECT_EQ(pool.integer("PH"), 1);
+  EXPECT_EQ(pool.integer("PW"), 0);
+  const Attrs adaptive =
+      facts_of("adaptive_max_pool2d", {f32({2, 3, 9, 8})}, {{"output", Ints{2, 2}}});
+  EXPECT_FALSE(adaptive.has("KH"));
+}
+
 }  // namespace
 }  // namespace netcl
