@@ -7,24 +7,7 @@
 // Divisible  nothing. The elements of a last vector that are not there are zeros.
 // Tunables   VECTOR (vector.cl). Argument count: blocks a work-item.
 // Order      of operations as in PyTorch.
-// Needs storage.cl, vector.cl, optimizer_common.cl and optimizer_rules.cl before it.
-
-static inline FLOATV load(__global const float* from, const int left) {
-  if (left >= VECTOR) return VLOAD(0, from);
-  float part[VECTOR];
-  for (int j = 0; j < VECTOR; ++j) part[j] = j < left ? from[j] : 0.0f;
-  return VLOAD(0, part);
-}
-
-static inline void store(__global float* to, const int left, const FLOATV v) {
-  if (left >= VECTOR) {
-    VSTORE(v, 0, to);
-    return;
-  }
-  float part[VECTOR];
-  VSTORE(v, 0, part);
-  for (int j = 0; j < left; ++j) to[j] = part[j];
-}
+// Needs storage.cl, vector.cl, parts.cl, optimizer_common.cl and optimizer_rules.cl before it.
 
 // Work-item: count blocks, one after the other.
 VECTOR_KERNEL void optimizer_cpu_vec(__global const float* param, __global const float* grad,
@@ -47,25 +30,25 @@ VECTOR_KERNEL void optimizer_cpu_vec(__global const float* param, __global const
       const int left = n - i;
       FLOATV s[STATES + 1];
 #if STATES > 0
-      s[0] = load(s0_in + i, left);
+      s[0] = LOADP(f32)(s0_in + i, left, 0.0f);
 #endif
 #if STATES > 1
-      s[1] = load(s1_in + i, left);
+      s[1] = LOADP(f32)(s1_in + i, left, 0.0f);
 #endif
 #if STATES > 2
-      s[2] = load(s2_in + i, left);
+      s[2] = LOADP(f32)(s2_in + i, left, 0.0f);
 #endif
-      FLOATV p = load(param + i, left);
-      if (changes) p = updated(p, netcl_gradient(load(grad + i, left), by, h[2]), s, h);
-      store(param_out + i, left, p);
+      FLOATV p = LOADP(f32)(param + i, left, 0.0f);
+      if (changes) p = updated(p, netcl_gradient(LOADP(f32)(grad + i, left, 0.0f), by, h[2]), s, h);
+      STOREP(f32)(param_out + i, left, p);
 #if STATES > 0
-      store(s0_out + i, left, s[0]);
+      STOREP(f32)(s0_out + i, left, s[0]);
 #endif
 #if STATES > 1
-      store(s1_out + i, left, s[1]);
+      STOREP(f32)(s1_out + i, left, s[1]);
 #endif
 #if STATES > 2
-      store(s2_out + i, left, s[2]);
+      STOREP(f32)(s2_out + i, left, s[2]);
 #endif
     }
   }
