@@ -4,7 +4,12 @@
 //            the low 8 bits (255: frozen, nothing changes) and its slot above them. hyper holds 16
 //            floats a group: [0] learning rate, [1] weight decay, [2] clip value (0: none), the rest
 //            as the kernels say.
-// Use        comes first among a launch's sources.
+// Defines    REAL: float if absent, or a vector of them.
+// Use        comes first among a launch's sources, but for what REAL needs.
+
+#ifndef REAL
+#define REAL float
+#endif
 
 #define NETCL_BLOCK 128
 #define NETCL_HYPER 16
@@ -17,8 +22,11 @@ static inline int netcl_slot(const int block) { return block >> 8; }
 static inline int netcl_skips(const float divisor) { return !isfinite(divisor); }
 
 // A divisor of 0 means that nobody had a sample: the gradient counts as zero. NaN stays NaN.
-static inline float netcl_gradient(const float sum, const float divisor, const float clip) {
-  const float g = divisor == 0.0f ? 0.0f : sum / divisor;
-  const float above = clip > 0.0f && g > clip ? clip : g;
-  return clip > 0.0f && above < -clip ? -clip : above;
+static inline REAL netcl_gradient(const REAL sum, const float divisor, const float clip) {
+  REAL g = divisor == 0.0f ? (REAL)(0.0f) : sum / divisor;
+  if (clip > 0.0f) {
+    g = g > clip ? (REAL)(clip) : g;
+    g = g < -clip ? (REAL)(-clip) : g;
+  }
+  return g;
 }

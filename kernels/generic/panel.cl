@@ -5,12 +5,16 @@
 //            vectors of a row. CLEAR_SUMS declares float vectors sum_ROW_VECTOR of zeros;
 //            MULTIPLY_PACKED adds to them. WIDTH: columns of a panel.
 // Defines    VECTORS TILE, VECTOR (vector.cl).
-// Tunables   VECTORS: 1, 2 or 3; TILE: 4, 6, 8 or 12. TILE * VECTORS sums should stay in registers.
+// Tunables   VECTORS: 1, 2 or 3; TILE: 1, 2, 4, 6, 8 or 12. TILE * VECTORS sums should stay in registers.
 // Needs storage.cl and vector.cl before it.
 
 #define WIDTH (VECTOR * VECTORS)
 
-#if TILE == 4
+#if TILE == 1
+#define EACH_ROW(M) M(0)
+#elif TILE == 2
+#define EACH_ROW(M) M(0) M(1)
+#elif TILE == 4
 #define EACH_ROW(M) M(0) M(1) M(2) M(3)
 #elif TILE == 6
 #define EACH_ROW(M) M(0) M(1) M(2) M(3) M(4) M(5)

@@ -18,29 +18,34 @@
 #define VLOAD NETCL_JOIN(vload, VECTOR)
 #define VSTORE NETCL_JOIN(vstore, VECTOR)
 
+#define LOADV(T, p, i) NETCL_JOIN(netcl_loadv_, T)(p, i)
+#define STOREV(T, p, i, v) { NETCL_JOIN(netcl_storev_, T)(p, i, v) }
+#define netcl_loadv_f32(p, i) VLOAD(0, (p) + (i))
+#define netcl_loadv_f16(p, i) LOAD_IN_FOURS(f16, p, i)
+#define netcl_loadv_bf16(p, i) LOAD_IN_FOURS(bf16, p, i)
+#define netcl_storev_f32(p, i, v) VSTORE(v, 0, (p) + (i));
+#define netcl_storev_f16(p, i, v) STORE_IN_FOURS(f16, p, i, v)
+#define netcl_storev_bf16(p, i, v) STORE_IN_FOURS(bf16, p, i, v)
+
 #if VECTOR == 4
-#define LOADV(T, p, i) LOAD4(T)(p, i)
-#define STOREV(T, p, i, v) { STORE4(T)(p, i, v); }
+#define LOAD_IN_FOURS(T, p, i) LOAD4(T)(p, i)
+#define STORE_IN_FOURS(T, p, i, v) STORE4(T)(p, i, v);
 #elif VECTOR == 8
-#define LOADV(T, p, i) ((float8)(LOAD4(T)(p, i), LOAD4(T)(p, (i) + 4)))
-#define STOREV(T, p, i, v)       \
-  {                              \
-    const float8 all = v;        \
-    STORE4(T)(p, i, all.lo);     \
-    STORE4(T)(p, (i) + 4, all.hi); \
-  }
+#define LOAD_IN_FOURS(T, p, i) ((float8)(LOAD4(T)(p, i), LOAD4(T)(p, (i) + 4)))
+#define STORE_IN_FOURS(T, p, i, v) \
+  const float8 all = v;            \
+  STORE4(T)(p, i, all.lo);         \
+  STORE4(T)(p, (i) + 4, all.hi);
 #else
-#define LOADV(T, p, i)                                                         \
+#define LOAD_IN_FOURS(T, p, i)                                             \
   ((float16)(LOAD4(T)(p, i), LOAD4(T)(p, (i) + 4), LOAD4(T)(p, (i) + 8), \
              LOAD4(T)(p, (i) + 12)))
-#define STOREV(T, p, i, v)             \
-  {                                    \
-    const float16 all = v;             \
-    STORE4(T)(p, i, all.lo.lo);        \
-    STORE4(T)(p, (i) + 4, all.lo.hi);  \
-    STORE4(T)(p, (i) + 8, all.hi.lo);  \
-    STORE4(T)(p, (i) + 12, all.hi.hi); \
-  }
+#define STORE_IN_FOURS(T, p, i, v)   \
+  const float16 all = v;             \
+  STORE4(T)(p, i, all.lo.lo);        \
+  STORE4(T)(p, (i) + 4, all.lo.hi);  \
+  STORE4(T)(p, (i) + 8, all.hi.lo);  \
+  STORE4(T)(p, (i) + 12, all.hi.hi);
 #endif
 
 // LLVM cuts vectors of 16 floats in halves on many processors unless a function asks for them.
