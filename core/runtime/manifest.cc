@@ -59,6 +59,8 @@ ordered_json parse(const fs::path& path) {
   } catch (const ordered_json::parse_error& e) {
     refuse("NPL-01", path.string(), ":", line_column(text, e.byte > 0 ? e.byte - 1 : 0),
            ": not JSON: ", e.what());
+  } catch (const ordered_json::exception& e) {  // a number that no double holds
+    refuse("NPL-01", path.string(), ": not JSON: ", e.what());
   } catch (const Error& e) {
     refuse("NPL-01", e.message());
   }

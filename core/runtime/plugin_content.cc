@@ -1,16 +1,31 @@
 #include "core/runtime/plugin_content.h"
 
 #include <algorithm>
+#include <set>
+#include <sstream>
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/json_doc.h"
 #include "core/base/sha256.h"
 
 namespace netcl {
 namespace fs = std::filesystem;
 
-std::string kernels_content(const Manifest& manifest) {
-  std::vector<fs::path> files;
+namespace {
+
+// Of each file its name and its hash.
+std::string hashes_of(const std::set<fs::path>& files, const fs::path& directory) {
+  std::string out;
+  for (const fs::path& file : files) {
+    out += file.lexically_relative(directory).string() + '\n';
+    out += sha256_hex(read_file(file, ErrorCode::kPlugin)) + '\n';
+  }
+  return out;
+}
+
+std::string content_of_all(const Manifest& manifest) {
+  std::set<fs::path> files = {manifest.library};
   std::error_code error;
   for (fs::recursive_directory_iterator it(manifest.directory, error), end; !error && it != end;
        it.increment(error)) {
@@ -19,22 +34,82 @@ std::string kernels_content(const Manifest& manifest) {
     const bool counts = end_of_name == ".json" || end_of_name == ".cl" || end_of_name == ".h";
     std::error_code ignored;
     if (counts && path.filename() != "plugin.json" && it->is_regular_file(ignored))
-      files.push_back(path);
+      files.insert(path);
   }
   NETCL_CHECK(!error, ErrorCode::kPlugin, manifest.directory.string(),
               ": cannot be read: ", error.message());
-  if (!fs::exists(manifest.directory / "variants.json", error)) files.push_back(manifest.library);
-  std::sort(files.begin(), files.end());
-  std::string all;
-  for (const fs::path& file : files) {
-    all += file.lexically_relative(manifest.directory).string() + '\n';
-    all += sha256_hex(read_file(file, ErrorCode::kPlugin)) + '\n';
-  }
-  return sha256_hex(all);
+  return hashes_of(files, manifest.directory);
 }
 
-std::string library_content(const Manifest& manifest) {
-  return sha256_hex(read_file(manifest.library, ErrorCode::kPlugin));
+// The variants of one op of a set with a variants.json, as text, and the files that they name.
+class OpOfPack {
+ public:
+  OpOfPack(const fs::path& directory, const OpRow& op) : directory_(directory), op_(op) {
+    const Json first = read("variants.json");
+    take(first);
+    if (!first.contains("files")) return;
+    for (const Json& file : first["files"]) take(read(file.get<std::string>()));
+  }
+
+  std::string content() const { return text_ + hashes_of(sources_, directory_); }
+
+ private:
+  Json read(const std::string& file) const {
+    const fs::path path = directory_ / file;
+    return JsonDoc::parse(read_file(path, ErrorCode::kPlugin), path.string())->root();
+  }
+
+  void take(const Json& part) {
+    take(part, "ops", op_.name);
+    if (!op_.family.empty()) take(part, "families", op_.family);
+  }
+
+  void take(const Json& part, const std::string& table, const std::string& name) {
+    if (!part.contains(table)) return;
+    for (const auto& [key, variants] : part[table].items()) {
+      std::istringstream words(key);
+      for (std::string word; words >> word;) {
+        if (word != name) continue;
+        text_ += variants.dump() + '\n';
+        take_sources(variants);
+      }
+    }
+  }
+
+  void take_sources(const Json& value) {
+    for (const auto& [key, inner] : value.items()) {
+      if (key != "sources") {
+        if (inner.is_structured()) take_sources(inner);
+        continue;
+      }
+      for (const Json& source : inner) sources_.insert(directory_ / source.get<std::string>());
+    }
+  }
+
+  const fs::path& directory_;
+  const OpRow& op_;
+  std::string text_;
+  std::set<fs::path> sources_;
+};
+
+}  // namespace
+
+PluginContent plugin_content(const Manifest& manifest, const OpRow& op) {
+  std::error_code error;
+  const bool pack = fs::exists(manifest.directory / "variants.json", error);
+  try {
+    return {
+        sha256_hex(pack ? OpOfPack(manifest.directory, op).content() : content_of_all(manifest)),
+        sha256_hex(read_file(manifest.library, ErrorCode::kPlugin))};
+  } catch (const Json::exception& e) {
+    fail(ErrorCode::kPlugin, manifest.directory.string(), ": variants.json: ", e.what());
+  }
+}
+
+const PluginContent& PluginContents::of(const Manifest& manifest, const OpRow& op) {
+  const auto [it, added] = known_.try_emplace({manifest.id, op.name});
+  if (added) it->second = plugin_content(manifest, op);
+  return it->second;
 }
 
 }  // namespace netcl

@@ -1,20 +1,37 @@
-// What a kernel set's kernels are made of, as a hash: tuned records speak of these kernels alone.
+// What an op's kernels are made of, as a hash: tuned records speak of these kernels alone.
 #ifndef NETCL_CORE_RUNTIME_PLUGIN_CONTENT_H_
 #define NETCL_CORE_RUNTIME_PLUGIN_CONTENT_H_
 
+#include <map>
 #include <string>
+#include <utility>
 
+#include "core/ops/op.h"
 #include "core/runtime/manifest.h"
 
 namespace netcl {
 
-// SHA-256 over names and bytes of what determines the kernels: in a set with a variants.json all
-// files that end in .json, .cl or .h but the manifest; in any other set those and the library.
-// Errors: kPlugin for a file that cannot be read. Threads: any.
-std::string kernels_content(const Manifest& manifest);
+struct PluginContent {
+  // SHA-256 over what determines the kernels of the op: in a set with a variants.json its variants
+  // there, those of its family and the sources that they name, so that a change of other ops'
+  // kernels leaves it alone; in any other set all files that end in .json, .cl or .h but the
+  // manifest, and the library.
+  std::string kernels;
+  // Of the library alone: what reads variants.json may change, too.
+  std::string library;
+};
 
-// Of the library alone: what reads variants.json may change, too.
-std::string library_content(const Manifest& manifest);
+// Errors: kPlugin for a file that cannot be read. Threads: any.
+PluginContent plugin_content(const Manifest& manifest, const OpRow& op);
+
+// Remembers them. Threads: one at a time.
+class PluginContents {
+ public:
+  const PluginContent& of(const Manifest& manifest, const OpRow& op);
+
+ private:
+  std::map<std::pair<std::string, std::string>, PluginContent> known_;  // by plugin and op
+};
 
 }  // namespace netcl
 

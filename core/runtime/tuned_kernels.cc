@@ -4,7 +4,6 @@
 
 #include "core/base/text.h"
 #include "core/runtime/kernel_set.h"
-#include "core/runtime/plugin_content.h"
 
 namespace netcl {
 
@@ -25,10 +24,6 @@ std::filesystem::path user_verdicts_file() {
   return directory.empty() ? directory : directory / "checks.txt";
 }
 
-PluginContent plugin_content(const Manifest& manifest) {
-  return {kernels_content(manifest), library_content(manifest)};
-}
-
 std::string verdict_key(const std::string& plugin, const PluginContent& content,
                         const std::string& variant, const TunedQuestion& question,
                         const DeviceInfo& device) {
@@ -45,12 +40,6 @@ TunedKernels::TunedKernels(PluginHost& plugins, TunedOptions options)
       options_(std::move(options)),
       store_(options_.files, options_.log),
       verdicts_(options_.verdicts, options_.log) {}
-
-const PluginContent& TunedKernels::content(const Manifest& manifest) {
-  const auto found = contents_.find(manifest.id);
-  if (found != contents_.end()) return found->second;
-  return contents_[manifest.id] = plugin_content(manifest);
-}
 
 TunedAnswer TunedKernels::choose(Device& device, const KernelQuestion& question,
                                  const std::vector<const Manifest*>& able, const Recipe& untuned,
@@ -106,9 +95,10 @@ std::shared_ptr<const Recipe> TunedKernels::use(const TunedMatch& match, Device&
     return nullptr;
   }
   const Manifest& manifest = *able[place];
-  if (record.content != content(manifest).kernels) {
+  const std::string& content = contents_.of(manifest, question.op).kernels;
+  if (record.content != content) {
     *why = "it is of other kernels (content " + record.content.substr(0, 12) + ", the plugin has " +
-           content(manifest).kernels.substr(0, 12) + "); run netcl-app tune";
+           content.substr(0, 12) + "); run netcl-app tune";
     return nullptr;
   }
   const KernelSet set(plugins_.load(manifest.id));
@@ -125,8 +115,8 @@ std::shared_ptr<const Recipe> TunedKernels::use(const TunedMatch& match, Device&
 TunedVerdict TunedKernels::verdict(const TunedRecord& record, const Manifest& manifest,
                                    Device& device, const KernelQuestion& question,
                                    const RecordCheck::Planner& usual) {
-  const std::string key =
-      verdict_key(manifest.id, content(manifest), record.variant, record.question, device.info());
+  const std::string key = verdict_key(manifest.id, contents_.of(manifest, question.op),
+                                      record.variant, record.question, device.info());
   if (options_.check == nullptr) return verdicts_.of(key);
   const bool known = verdicts_.of(key).state != TunedVerdict::State::kNone;
   const TunedVerdict out = verdicts_.decide(key, [&] {

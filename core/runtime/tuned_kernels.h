@@ -8,11 +8,11 @@
 #define NETCL_CORE_RUNTIME_TUNED_KERNELS_H_
 
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/runtime/plugin_content.h"
 #include "core/runtime/plugin_host.h"
 #include "core/runtime/record_check.h"
 #include "core/runtime/tuned_match.h"
@@ -24,12 +24,6 @@ namespace netcl {
 
 // The file of verdicts of this user; empty without a home.
 std::filesystem::path user_verdicts_file();
-
-// Hashes of a plugin's files, see plugin_content.h.
-struct PluginContent {
-  std::string kernels, library;
-};
-PluginContent plugin_content(const Manifest& manifest);  // Errors: kPlugin
 
 // What a verdict on a variant depends on.
 std::string verdict_key(const std::string& plugin, const PluginContent& content,
@@ -58,7 +52,6 @@ class TunedKernels {
                      const RecordCheck::Planner& usual);
 
  private:
-  const PluginContent& content(const Manifest& manifest);  // computed once
   // The recipe, or nullptr and why the record is not used.
   std::shared_ptr<const Recipe> use(const TunedMatch& match, Device& device,
                                     const KernelQuestion& question,
@@ -71,7 +64,7 @@ class TunedKernels {
   const TunedOptions options_;
   TunedStore store_;
   TunedVerdicts verdicts_;
-  std::map<std::string, PluginContent> contents_;  // by plugin
+  PluginContents contents_;
 };
 
 }  // namespace netcl

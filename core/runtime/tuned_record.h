@@ -65,7 +65,7 @@ struct TunedRecord {
   std::string numerics = "fp32";
   TunedDevice device;
   TunedSoftware software;
-  std::string plugin, content, variant;  // content: kernels_content() of the plugin
+  std::string plugin, content, variant;  // content: of the op's kernels (plugin_content.h)
   double median_us = 0, spread = 0;      // spread: interquartile range, as a part of the median
   std::string default_plugin, default_variant;  // what is chosen without records
   double default_us = 0;

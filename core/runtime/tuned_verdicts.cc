@@ -122,10 +122,13 @@ TunedVerdict TunedVerdicts::check_now(const std::string& key,
 
 TunedVerdict TunedVerdicts::decide(const std::string& key,
                                    const std::function<std::string()>& check) {
-  if (const TunedVerdict known = of(key); known.state != TunedVerdict::State::kNone) return known;
+  using State = TunedVerdict::State;
+  const State seen = of(key).state;
+  if (seen == State::kPassed || seen == State::kFailed) return of(key);
+  // What has begun may be going on in another process, which then holds the lock.
   const UniqueFd lock = lock_file(file_);
   if (lock.valid()) read();  // another process may have decided meanwhile
-  if (const TunedVerdict known = of(key); known.state != TunedVerdict::State::kNone) return known;
+  if (const TunedVerdict known = of(key); known.state != State::kNone) return known;
   return check_now(key, check);
 }
 

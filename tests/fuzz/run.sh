@@ -16,8 +16,11 @@ declare -A sources=(
 )
 sources[variants]="${sources[expr]} plugins/pack/variants.cc plugins/pack/planner.cc plugins/pack/settings.cc"
 sources[settings]="${sources[variants]}"
-# Everything below the reader of records, but what opens OpenCL.
-sources[record]="core/runtime/tuned_record.cc core/ops/*.cc core/base/*.cc core/cl/device_info.cc core/tensor/shape.cc"
+# Everything below the reader of records.
+sources[record]="core/runtime/tuned_record.cc core/ops/*.cc core/base/*.cc core/cl/device_info.cc core/cl/loader.cc core/tensor/half.cc core/tensor/shape.cc"
+# Those of third_party/BUILD.
+defines=(-DCL_TARGET_OPENCL_VERSION=300 -DCL_HPP_TARGET_OPENCL_VERSION=300
+  -DCL_HPP_MINIMUM_OPENCL_VERSION=200 -DCL_HPP_ENABLE_EXCEPTIONS)
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=($(printf '%s\n' "${!sources[@]}" | sort))
 work=$(mktemp -d)
@@ -25,7 +28,7 @@ trap 'rm -rf "$work"' EXIT
 for target in "${targets[@]}"; do
   [ -n "${sources[$target]:-}" ] || { echo "no target $target; there are: ${!sources[*]}" >&2; exit 2; }
   # shellcheck disable=SC2086
-  clang++ -std=c++17 -g -O1 -I. -Icore/abi \
+  clang++ -std=c++17 -g -O1 -I. -Icore/abi "${defines[@]}" \
     -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
     -o "$work/$target" "tests/fuzz/${target}_fuzz.cc" ${sources[$target]} -lmbedcrypto -ldl
   mkdir -p "$work/new-$target"

@@ -189,6 +189,8 @@ TEST_F(ManifestTest, RefusesWhatIsNoJson) {
   expect_refusal(directory, "NPL-01", {"plugin.json:1:1", "expected a JSON object, found array"});
   test::write(directory / "plugin.json", std::string(100000, '['));
   expect_refusal(directory, "NPL-01", {"not JSON"});
+  test::write(directory / "plugin.json", R"({"id": 3.3e333})");
+  expect_refusal(directory, "NPL-01", {"plugin.json", "not JSON", "3.3e333"});
   test::write(directory / "plugin.json", std::string((1 << 20) + 1, ' '));
   expect_refusal(directory, "NPL-01", {"1048577 bytes", "at most 1048576"});
   test::write(directory / "plugin.json", "{\n  \"id\": \"x\",\n  \"id\": \"y\"\n}\n");

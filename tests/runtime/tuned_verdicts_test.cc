@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <stdexcept>
 
 namespace netcl {
@@ -55,6 +57,19 @@ TEST_F(TunedVerdictsTest, WhatEndedItsProcessIsNotTriedAgain) {
   EXPECT_EQ(checks_, 0);
   verdicts().keep(key_, TunedVerdict::State::kNone);  // tune --again
   EXPECT_TRUE(verdicts().decide(key_, [&] { return check(""); }).passed());
+}
+
+TEST_F(TunedVerdictsTest, ACheckThatGoesOnElsewhereIsWaitedFor) {
+  TunedVerdicts first = verdicts(), second = verdicts();
+  std::future<TunedVerdict> other;
+  first.decide(key_, [&] {
+    other = std::async(std::launch::async,
+                       [&] { return second.decide(key_, [&] { return check("too many"); }); });
+    EXPECT_EQ(other.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+    return check("");
+  });
+  EXPECT_TRUE(other.get().passed());
+  EXPECT_EQ(checks_, 1);
 }
 
 TEST_F(TunedVerdictsTest, AnExceptionIsAFailure) {

@@ -160,7 +160,7 @@ class RecordChecks {
                                        [&](const Manifest* m) { return m->id == record.plugin; });
     if (manifest == known.end())
       throw Bad{"no plugin " + record.plugin + " serves its device. " + plugins.rejections()};
-    const std::string content = kernels_content(**manifest);
+    const std::string content = plugin_content(**manifest, find_op(record.question.op)).kernels;
     if (content != record.content)
       throw Bad{"it is of other kernels: content " + record.content + ", the plugin has " +
                 content};

@@ -82,12 +82,11 @@ class Tuning {
         plugins_(options.plugin_options(), devices_, log_),
         choice_(plugins_, {}),
         out_(record_file(options, device_)) {
-    for (const Manifest* manifest : plugins_.manifests("kernels"))
-      contents_[manifest->id] = plugin_content(*manifest);
+    for (const Manifest* manifest : plugins_.manifests("kernels")) sets_[manifest->id] = manifest;
     for (const std::string& id : options.kernels) {
       std::vector<std::string> ids;
-      for (const auto& [known, content] : contents_) ids.push_back(known);
-      NETCL_CHECK(contents_.count(id) > 0, ErrorCode::kPlugin, "--kernels ", id,
+      for (const auto& [known, manifest] : sets_) ids.push_back(known);
+      NETCL_CHECK(sets_.count(id) > 0, ErrorCode::kPlugin, "--kernels ", id,
                   ": no such kernel set serves", suggest(id, ids));
     }
   }
@@ -137,8 +136,9 @@ class Tuning {
                                                  tuned_device(device_), tuned_software(device_))) {
       const TunedRecord& record = match.stored->record;
       if (match.level != TunedLevel::kExact) break;
-      const auto content = contents_.find(record.plugin);
-      if (content == contents_.end() || content->second.kernels != record.content) continue;
+      const auto set = sets_.find(record.plugin);
+      if (set == sets_.end()) continue;
+      if (contents_.of(*set->second, find_op(question.op)).kernels != record.content) continue;
       if (!measured_against(record, sets)) continue;
       TuneResult out;
       out.question = question;
@@ -173,7 +173,10 @@ class Tuning {
     options.plugins = options_.plugin_options();
     options.say = [this](const std::string& text) { say(text); };
     options.stop = [] { return g_stop != 0; };
-    Tuner tuner(std::move(options), contents_, log_);
+    options.content = [this](const std::string& plugin, const OpRow& op) -> const PluginContent& {
+      return contents_.of(*sets_.at(plugin), op);
+    };
+    Tuner tuner(std::move(options), log_);
     double left = budget_, weight = 0;
     for (const WeightedQuestion& question : open) weight += question.weight;
     for (size_t i = 0; i < open.size() && g_stop == 0; ++i) {
@@ -257,7 +260,8 @@ class Tuning {
   PluginHost plugins_;
   const KernelChoice choice_;
   const fs::path out_;
-  std::map<std::string, PluginContent> contents_;
+  std::map<std::string, const Manifest*> sets_;  // by id
+  PluginContents contents_;
   std::optional<TunedStore> store_;
   std::vector<TuneResult> results_;
 };

@@ -50,15 +50,15 @@ Json open_request(const TunerOptions& options) {
 
 }  // namespace
 
-Tuner::Tuner(TunerOptions options, std::map<std::string, PluginContent> contents, Logger log)
+Tuner::Tuner(TunerOptions options, Logger log)
     : options_(std::move(options)),
-      contents_(std::move(contents)),
       verdicts_(user_verdicts_file(), std::move(log)),
       child_(options_.device, open_request(options_), options_.timeout_seconds, options_.stop) {}
 
 std::string Tuner::key(const std::string& plugin, const std::string& variant,
                        const TunedQuestion& question) const {
-  return verdict_key(plugin, contents_.at(plugin), variant, question, options_.device);
+  return verdict_key(plugin, options_.content(plugin, find_op(question.op)), variant, question,
+                     options_.device);
 }
 
 Json Tuner::attempt(const Candidate& candidate, const Json& against, int samples) const {
@@ -174,7 +174,7 @@ void Tuner::finish(Timed best, const Json& described, TuneResult* result) {
   record.device = tuned_device(options_.device);
   record.software = tuned_software(options_.device);
   record.plugin = result->best.plugin;
-  record.content = contents_.at(result->best.plugin).kernels;
+  record.content = options_.content(result->best.plugin, find_op(result->question.op)).kernels;
   record.variant = result->best.variant;
   record.median_us = best.us;
   record.spread = best.spread;

@@ -29,6 +29,8 @@ struct TunerOptions {
   PluginOptions plugins;
   std::function<void(const std::string&)> say;  // lines for people
   std::function<bool()> stop;                   // the user wants no more
+  // Of a kernel set's kernels for an op.
+  std::function<const PluginContent&(const std::string& plugin, const OpRow& op)> content;
 };
 
 struct TunedTime {
@@ -49,8 +51,7 @@ struct TuneResult {
 
 class Tuner {
  public:
-  // `contents`: of every kernel set.
-  Tuner(TunerOptions options, std::map<std::string, PluginContent> contents, Logger log);
+  Tuner(TunerOptions options, Logger log);
 
   // Searches for at most `budget_seconds`. What was found by then, or until the user stops it, is
   // kept. Errors: kDevice, kCheckpoint if the record cannot be written.
@@ -76,7 +77,6 @@ class Tuner {
   void finish(Timed best, const Json& described, TuneResult* result);
 
   const TunerOptions options_;
-  const std::map<std::string, PluginContent> contents_;
   TunedVerdicts verdicts_;
   TuneChild child_;
   Json context_;  // the question, for a child that has to begin anew
