@@ -20,7 +20,7 @@ readonly NAME="outside machine"
 
 started=$SECONDS
 step "debootstrap"
-make_chroot ca-certificates,g++,make,pocl-opencl-icd
+make_chroot ca-certificates,g++,make,pocl-opencl-icd,ocl-icd-libopencl1
 took "a system with g++, make and PoCL" "$started"
 inside '! command -v cmake && ! command -v python3 && ! command -v bazel' || refuse "the chroot is not bare"
 mkdir -p "$root/srv/empty"

@@ -163,7 +163,7 @@ OpArguments table_op_arguments(const OpOptions& options) {
 
 OpDevice::OpDevice(const OpOptions& options) {
   const Logger log = stderr_logger(options.quiet);
-  const std::vector<DeviceInfo> devices = probe_devices().devices();
+  const std::vector<DeviceInfo> devices = probe_devices().require_devices();
   info_ = resolve_selectors(options.device, devices)[0].device;
   environment::apply(only_driver(info_.icd));
   device_ = std::make_unique<Device>(find_device(info_), environment::cache_dir(), log);

@@ -48,9 +48,10 @@ std::function<void(const std::string&)> progress_line(const VerifyOptions& optio
 // The device that is tried: the one that was named, or one that matches.
 std::optional<DeviceInfo> device_for(const VerifyOptions& options, const Manifest& manifest,
                                      Report& report) {
-  std::vector<DeviceInfo> devices = probe_devices().devices();
-  if (options.device.empty()) return verify::matching_device(manifest, devices, report);
-  return verify::matching_device(manifest, {select_one(options.device, devices)}, report);
+  const ProbeResult probe = probe_devices();
+  if (options.device.empty()) return verify::matching_device(manifest, probe.devices(), report);
+  const DeviceInfo device = select_one(options.device, probe.require_devices());
+  return verify::matching_device(manifest, {device}, report);
 }
 
 bool needs_device(const Plan& plan) {
