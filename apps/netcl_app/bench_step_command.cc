@@ -21,6 +21,7 @@
 #include "core/base/statistics.h"
 #include "core/distributed/shard_plan.h"
 #include "core/runtime/layer_set.h"
+#include "core/runtime/own_kernels.h"
 namespace netcl::app {
 
 namespace {
@@ -71,6 +72,7 @@ class StepBench {
     if (!group_.probe.is_null() && !options.quiet) std::cerr << "transport " << group_.why << "\n";
     check_pins(options.pins(), plugins);
     (void)options.without_passes();
+    kept_ops_ = ops_with_own_kernels(plugins, devices_of(places_), options.pins());
     tuned_ = options.tuned_files(plugins);
     check_input(data_.train, Shape(config_.input), data_.train_source);
     LayerSet layers(plugins);
@@ -104,6 +106,7 @@ class StepBench {
     job.pins = options_.pins();
     job.tuned = tuned_;
     job.without_passes = options_.without_passes();
+    job.kept_ops = kept_ops_;
     const GroupPlan group = places.size() > 1 ? group_ : GroupPlan();
     job.transport = group.transport;
     job.shard = places.size() > 1 ? options_.shard : "auto";
@@ -200,6 +203,7 @@ class StepBench {
   std::vector<WorkerPlace> places_;
   GroupPlan group_;
   std::vector<TunedFile> tuned_;
+  std::set<std::string> kept_ops_;
   std::optional<Dataset> train_;
   int64_t per_epoch_ = 1, warm_up_ = 1;
 };

@@ -11,6 +11,7 @@
 #include "apps/netcl_app/options.h"
 #include "apps/netcl_app/probe.h"
 #include "apps/netcl_app/supervisor.h"
+#include "core/runtime/own_kernels.h"
 
 namespace netcl::app {
 
@@ -52,6 +53,7 @@ int run_eval(const EvalOptions& options) {
   job.pins = options.pins();
   job.tuned = options.tuned_files(plugins);
   check_pins(job.pins, plugins);
+  job.kept_ops = ops_with_own_kernels(plugins, devices_of(places), job.pins);
   GroupWishes wishes;
   wishes.transport = options.transport;
   const GroupPlan group = plan_group(wishes, places, plugins);

@@ -4,6 +4,7 @@
 #include "apps/netcl_app/probe.h"
 #include "apps/netcl_app/tuned_setup.h"
 #include "core/base/environment.h"
+#include "core/runtime/own_kernels.h"
 
 namespace netcl::app {
 
@@ -34,7 +35,10 @@ ForwardModel::ForwardModel(const std::string& checkpoint, const std::string& dev
                                             tuned_options(options.tuned_files(*plugins_), log));
   layers_ = std::make_unique<LayerSet>(*plugins_);
   optimizer_ = optimizer_of(*config_);
-  graphs_ = build_step_graphs(step_spec_of(*config_, optimizer_, data_), *layers_);
+  graphs_ =
+      build_step_graphs(step_spec_of(*config_, optimizer_, data_, {},
+                                     ops_with_own_kernels(*plugins_, {info_}, options.pins())),
+                        *layers_);
   for (const Graph::Place& place : graphs_.forward.outputs()) {
     if (place.name != step_names::kOutput) continue;
     // Per sample: a batch folded into another dimension is unfolded.

@@ -43,6 +43,7 @@ void visit_members(J& job, Visit&& visit) {
   visit("update", job.update);
   visit("bucket_bytes", job.bucket_bytes);
   visit("without_passes", job.without_passes);
+  visit("kept_ops", job.kept_ops);
   visit("checkpoints", job.checkpoints);
   visit("resume", job.resume);
   visit("max_steps", job.max_steps);

@@ -68,6 +68,7 @@ struct Job {
   std::string update = "replicated";     // or "sharded"
   int64_t bucket_bytes = 0;              // of gradients; 0: as usual
   std::set<std::string> without_passes;  // of the step compiler
+  std::set<std::string> kept_ops;        // by it, see Graph::keep_ops
   std::string checkpoints;               // directory; "" writes none
   std::string resume;                    // checkpoint file to start from, or ""
   int64_t max_steps = 0;

@@ -86,9 +86,10 @@ double learning_rate_of(const TrainConfig& config, size_t n_workers) {
 }
 
 StepSpec step_spec_of(const TrainConfig& config, const Optimizer& optimizer, const DataShape& data,
-                      std::set<std::string> without_passes) {
+                      std::set<std::string> without_passes, std::set<std::string> kept_ops) {
   StepSpec out;
   out.without_passes = std::move(without_passes);
+  out.kept_ops = std::move(kept_ops);
   out.input = Shape(config.input);
   out.precision = config.precision == "bf16"   ? DType::kBF16
                   : config.precision == "fp16" ? DType::kF16

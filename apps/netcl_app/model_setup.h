@@ -31,7 +31,8 @@ struct DataShape {
 
 // `locate` of the result points into the configuration's document.
 StepSpec step_spec_of(const TrainConfig& config, const Optimizer& optimizer, const DataShape& data,
-                      std::set<std::string> without_passes = {});
+                      std::set<std::string> without_passes = {},
+                      std::set<std::string> kept_ops = {});
 
 }  // namespace netcl::app
 

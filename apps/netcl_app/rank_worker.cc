@@ -40,8 +40,9 @@ RankWorker::RankWorker(Job job, std::shared_ptr<Segment> segment, RankHome home)
       kernels_(plugins_, job_.pins, tuned_options(job_.tuned, status_logger(say_))),
       layers_(plugins_),
       optimizer_(optimizer_of(config_)),
-      graphs_(build_step_graphs(
-          step_spec_of(config_, optimizer_, DataShape::of(train_), job_.without_passes), layers_)) {
+      graphs_(build_step_graphs(step_spec_of(config_, optimizer_, DataShape::of(train_),
+                                             job_.without_passes, job_.kept_ops),
+                                layers_)) {
   if (!shares_process_) device_->programs().set_progress([this] { segment_->tick(job_.rank); });
   if (job_.has_test) test_.emplace(Dataset::attach(WorkerFds::kTest));
   if (job_.regroups) {

@@ -24,6 +24,7 @@
 #include "core/base/text.h"
 #include "core/distributed/shard_plan.h"
 #include "core/runtime/layer_set.h"
+#include "core/runtime/own_kernels.h"
 
 namespace netcl::app {
 namespace fs = std::filesystem;
@@ -61,6 +62,7 @@ struct Setup {
   GroupPlan group;
   std::string update;
   std::vector<TunedFile> tuned;
+  std::set<std::string> kept_ops;
 };
 
 // Traces the model here, so that its errors name the user's file and nothing was started.
@@ -106,13 +108,17 @@ Setup prepare(const TrainOptions& options, TrainConfig config) {
   PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
   check_pins(options.pins(), plugins);
   check_model(config, data, places.size(), plugins);
-  std::vector<DeviceInfo> used;
-  for (const WorkerPlace& place : places) used.push_back(place.device);
+  const std::vector<DeviceInfo> used = devices_of(places);
   const std::string update = choose_update(options.update, used, config);
   GroupPlan group = choose_group(options, places, plugins);
-  return {std::move(config),           std::move(data),  devices,
-          std::move(places),           std::move(group), update,
-          options.tuned_files(plugins)};
+  return {std::move(config),
+          std::move(data),
+          devices,
+          std::move(places),
+          std::move(group),
+          update,
+          options.tuned_files(plugins),
+          ops_with_own_kernels(plugins, used, options.pins())};
 }
 
 Json environment_of(const Setup& setup, const RunOutcome& outcome) {
@@ -303,6 +309,7 @@ Job make_job(const TrainOptions& options, const Setup& setup, const fs::path& ru
   job.regroups = options.shard == "auto" && setup.config.micro_shards == 0;
   job.bucket_bytes = options.bucket_bytes;
   job.without_passes = options.without_passes();
+  job.kept_ops = setup.kept_ops;
   if (!run_dir.empty()) job.checkpoints = fs::absolute(run_dir / "checkpoints").string();
   job.resume = resume;
   job.max_steps = options.max_steps;

@@ -110,4 +110,10 @@ std::vector<WorkerPlace> resolve_selectors(const std::string& text,
   return out;
 }
 
+std::vector<DeviceInfo> devices_of(const std::vector<WorkerPlace>& places) {
+  std::vector<DeviceInfo> out;
+  for (const WorkerPlace& place : places) out.push_back(place.device);
+  return out;
+}
+
 }  // namespace netcl

@@ -24,6 +24,8 @@ struct WorkerPlace {
 // units than the device has. Errors: kUsage, listing what there is; kDevice without any device.
 std::vector<WorkerPlace> resolve_selectors(const std::string& text,
                                            const std::vector<DeviceInfo>& devices);
+// The device of each place.
+std::vector<DeviceInfo> devices_of(const std::vector<WorkerPlace>& places);
 
 }  // namespace netcl
 

@@ -49,6 +49,9 @@ class Graph : public Recorder {
   // Which passes this graph, and what is made of it, goes without (names of core/graph/passes.h).
   void leave_out(std::set<std::string> passes) { left_out_ = std::move(passes); }
   const std::set<std::string>& left_out() const { return left_out_; }
+  // Ops that passes do not make part of other ops, so that kernels for them are used.
+  void keep_ops(std::set<std::string> ops) { kept_ops_ = std::move(ops); }
+  const std::set<std::string>& kept_ops() const { return kept_ops_; }
 
   // One line a node, for tests and `--explain`: "v5 = matmul(v0, v1) transpose_b=1 : f32[B,10]".
   std::string str() const;
@@ -61,7 +64,7 @@ class Graph : public Recorder {
   std::vector<Place> externals_, outputs_;
   std::map<ValueId, ValueId> view_of_;
   std::map<ValueId, std::string> origins_;
-  std::set<std::string> left_out_;
+  std::set<std::string> left_out_, kept_ops_;
 };
 
 }  // namespace netcl

@@ -48,6 +48,7 @@ class Lowering {
 
   Graph finish() {
     to_.leave_out(from_.left_out());
+    to_.keep_ops(from_.kept_ops());
     for (const Graph::Place& place : from_.outputs()) to_.output(place.name, now({place.value})[0]);
     return std::move(to_);
   }

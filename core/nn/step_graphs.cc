@@ -203,6 +203,7 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
   }
   output_statistics(train, out);
   out.train.leave_out(spec.without_passes);
+  out.train.keep_ops(spec.kept_ops);
   out.passes = run_passes(out.train);
 
   const size_t num_declared = declared.size();
@@ -215,6 +216,7 @@ StepGraphs build_step_graphs(const StepSpec& spec, LayerProvider& layers) {
   trace(spec, layers, TraceKind::kForward, declared, out.constants, out.forward);
   for (Graph* graph : {&out.forward, &out.eval}) {
     graph->leave_out(spec.without_passes);
+    graph->keep_ops(spec.kept_ops);
     run_passes(*graph);
   }
 

@@ -40,6 +40,7 @@ struct StepSpec {
                                   // loss is scaled (loss_scale.h)
   std::function<std::string(const std::string& path)> locate;  // see TraceOptions
   std::set<std::string> without_passes;                        // names of core/graph/passes.h
+  std::set<std::string> kept_ops;                              // see Graph::keep_ops
 };
 
 // Names of externals and outputs of the graphs (update_graph.h has the update's); parameters and

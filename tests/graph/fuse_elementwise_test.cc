@@ -142,6 +142,22 @@ TEST(FuseElementwiseTest, NoMoreInputsThanAChainTakes) {
   EXPECT_EQ(graph.nodes()[1].in.size(), 3u);
 }
 
+TEST(FuseElementwiseTest, OpsWithKernelsOfTheirOwnStay) {
+  Graph graph = read_graph(R"(
+      v0 = external x : f32[B,4]
+      v1 = exp(v0)
+      v2 = tanh(v1)
+      v3 = neg(v2)
+      v4 = scale(v3) factor=0.5
+      output y = v4)");
+  graph.keep_ops({"tanh"});
+  fuse_elementwise(graph);
+  ASSERT_EQ(graph.nodes().size(), 3u);
+  EXPECT_EQ(graph.nodes()[0].op->name, "exp");
+  EXPECT_EQ(graph.nodes()[1].op->name, "tanh");
+  EXPECT_EQ(graph.nodes()[2].op->name, "chain");
+}
+
 TEST(PassListTest, PassesAreLeftOutByName) {
   Graph graph = read_graph("v0 = external x : f32[4]\nv1 = exp(v0)\nv2 = neg(v1)\noutput y = v2");
   const std::string before = graph.str();

@@ -70,8 +70,8 @@ TEST_F(KernelChoiceTest, APinThatCannotBeKeptIsAnError) {
   EXPECT_NE(error_of(&absent_plugin).find("generic: the op is pinned to absent"),
             std::string::npos);
   const auto verdicts = absent_plugin.why(shared_device().device(), question());
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].verdict, "declined");
+  ASSERT_FALSE(verdicts.empty());
+  for (const auto& verdict : verdicts) EXPECT_EQ(verdict.verdict, "declined") << verdict.plugin;
 }
 
 TEST_F(KernelChoiceTest, WithoutAKernelSetTheMessageSaysWhatToDo) {

@@ -76,7 +76,8 @@ class Fusion {
   bool is_output(ValueId v) const { return std::count(outputs_.begin(), outputs_.end(), v) > 0; }
 
   std::optional<Part> part_of(const Node& node) const {
-    if (node.fused || node.out.size() != 1) return std::nullopt;
+    if (node.fused || node.out.size() != 1 || graph_.kept_ops().count(node.op->name) > 0)
+      return std::nullopt;
     Part out;
     out.shape = graph_.desc(node.out[0]).shape;
     for (const ValueId v : node.in) {

@@ -20,6 +20,9 @@ class LossFusion {
 
   // True if something changed; the graph's nodes have other places then.
   bool run() {
+    for (const char* op : {"cross_entropy", "cross_entropy_grad"}) {
+      if (graph_.kept_ops().count(op) > 0) return false;
+    }
     const std::vector<Node>& nodes = graph_.nodes();
     for (size_t i = 0; i < nodes.size(); ++i) {
       if (nodes[i].op->name != "cross_entropy") continue;

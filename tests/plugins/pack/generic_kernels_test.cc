@@ -118,10 +118,18 @@ TEST(GenericKernels, EmptyMatmulLaunchesNothing) {
   check_matmul({0, 5, 3, 0, 0, 0, "none"}, false);
 }
 
+// What the core says of an elementwise op whose last dimension has `inner` elements.
+OpKey& runs_facts(OpKey& key, int64_t inner, const std::vector<int64_t>& steps) {
+  key.integer("inner", inner);
+  for (size_t i = 0; i < steps.size(); ++i) key.integer("step" + std::to_string(i), steps[i]);
+  return key;
+}
+
 TEST(GenericKernels, ElementwiseDense) {
   constexpr int64_t kN = 1003;
   OpKey key("axpy", "elementwise");
   key.in({kN}).in({kN}).out({kN}).integer("n", kN).text("mode", "dense").text("ctype", "float");
+  runs_facts(key, kN, {1, 1, 0});
   key.text("expr", "x0 * p0 + (x1 > p1 ? x1 : -x1)").number("p0", 2.5).number("p1", 0.25);
   auto a = uniform(kN, 1);
   const auto b = uniform(kN, 2);
@@ -138,6 +146,7 @@ TEST(GenericKernels, ElementwiseStridedBroadcasts) {
   key.text("ctype", "float").text("expr", "x0 > 0 ? x0 - x1 : x2").number("p0", 0).number("p1", 0);
   key.list("dims", {1, 1, 1, 1, 1, 3, 4, 5}).list("strides0", {0, 0, 0, 0, 0, 5, 0, 1});
   key.list("strides1", {0, 0, 0, 0, 0, 0, 1, 0}).list("strides2", {0, 0, 0, 0, 0, 0, 0, 1});
+  runs_facts(key, 5, {1, 0, 1});
   const auto a = uniform(15, 1), b = uniform(4, 2), c = uniform(5, 3);
   std::vector<double> want;
   for (size_t i = 0; i < 60; ++i) {
@@ -151,6 +160,7 @@ TEST(GenericKernels, ElementwiseIntegersAndTruthValues) {
   OpKey add("add", "elementwise");
   add.in({3}, NETCL_I32).in({3}, NETCL_U8).out({3}, NETCL_I32).integer("n", 3);
   add.text("mode", "dense").text("ctype", "int").text("expr", "x0 + x1");
+  runs_facts(add, 3, {1, 1, 0});
   const Bytes bytes = {1, 2, 255};
   EXPECT_EQ(from_bytes<int32_t>(
                 g_runner->run(add, {to_bytes(std::vector<int32_t>{-5, 16777217, 1}), bytes})[0]),
@@ -158,6 +168,7 @@ TEST(GenericKernels, ElementwiseIntegersAndTruthValues) {
   OpKey cast("cast", "elementwise");
   cast.in({3}).out({3}, NETCL_BOOL).integer("n", 3);
   cast.text("mode", "dense").text("ctype", "float").text("expr", "x0");
+  runs_facts(cast, 3, {1, 0, 0});
   EXPECT_EQ(g_runner->run(cast, {to_bytes(std::vector<float>{0.5f, 0, -2})})[0], (Bytes{1, 0, 1}));
 }
 
