@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/ops/op.h"
+#include "core/runtime/own_kernels.h"
 #include "tests/ops/device_fixture.h"
 
 namespace netcl {
@@ -72,6 +73,20 @@ TEST_F(KernelChoiceTest, APinThatCannotBeKeptIsAnError) {
   const auto verdicts = absent_plugin.why(shared_device().device(), question());
   ASSERT_FALSE(verdicts.empty());
   for (const auto& verdict : verdicts) EXPECT_EQ(verdict.verdict, "declined") << verdict.plugin;
+}
+
+TEST_F(KernelChoiceTest, WhatIsPinnedOrHasAMoreSpecificSetIsItsOwn) {
+  const DeviceInfo& cpu = shared_device().device().info();
+  const auto own =
+      ops_with_own_kernels(shared_device().plugins(), {cpu}, {{"tanh", {"generic", ""}}});
+  EXPECT_EQ(own.count("tanh"), 1u);           // pinned
+  EXPECT_EQ(own.count("exp"), 0u);            // nobody but who serves chains, too
+  EXPECT_EQ(own.count("cross_entropy"), 1u);  // of a set for processors
+  DeviceInfo gpu = cpu;
+  gpu.type = "gpu";
+  EXPECT_EQ(ops_with_own_kernels(shared_device().plugins(), {gpu}, {}).size(), 0u);
+  EXPECT_EQ(ops_with_own_kernels(shared_device().plugins(), {gpu, cpu}, {}).count("cross_entropy"),
+            1u);
 }
 
 TEST_F(KernelChoiceTest, WithoutAKernelSetTheMessageSaysWhatToDo) {
