@@ -120,11 +120,25 @@ Recipe copy_recipe(const netcl_recipe& recipe, const std::string& plugin, size_t
   return out;
 }
 
+namespace {
+
+// A program that cannot be built is the plugin's fault.
+cl::Program built(Device& device, const RecipeLaunch& launch, const std::string& where) {
+  try {
+    return device.programs().get(launch.source, launch.options);
+  } catch (const Error& e) {
+    fail(ErrorCode::kPlugin, where, ": ", e.message());
+  }
+}
+
+}  // namespace
+
 Executable::Executable(Device& device, const Recipe& recipe)
     : recipe_(std::make_shared<Recipe>(recipe)) {
   for (const RecipeLaunch& launch : recipe_->launches) {
-    const std::string where = "kernel " + launch.entry + " of plugin " + recipe_->plugin;
-    const cl::Program program = device.programs().get(launch.source, launch.options);
+    const std::string where = str_cat("kernel ", launch.entry, " of plugin ", recipe_->plugin,
+                                      ", variant ", recipe_->variant);
+    const cl::Program program = built(device, launch, where);
     Bound bound{with_cl_errors(where, [&] { return cl::Kernel(program, launch.entry.c_str()); }),
                 &launch,
                 {},

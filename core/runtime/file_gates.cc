@@ -64,6 +64,8 @@ fs::path file_inside(const fs::path& directory, const std::string& relative, con
   if (end != directory.end() || fs::path(relative).is_absolute()) {
     refuse(code, relative, " lies outside the plugin's directory ", directory.string());
   }
+  // Of a pipe nobody would read the end.
+  if (!fs::is_regular_file(real, error)) refuse(code, real.string(), " is no regular file");
   return real;
 }
 

@@ -122,6 +122,18 @@ struct PlanSink {
   }
 };
 
+// Whatever a user asks for, a kernel set has only what the host tells it: what it finds wrong there
+// is its own fault, as is a launch rule that divides by zero.
+template <typename Call>
+auto by_its_own_fault(Call&& call) {
+  try {
+    return call();
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUsage) throw;
+    fail(ErrorCode::kPlugin, e.message());
+  }
+}
+
 }  // namespace
 
 KernelSet::KernelSet(LoadedPlugin& plugin)
@@ -132,16 +144,18 @@ std::shared_ptr<const Recipe> KernelSet::plan(Device& device, const KernelQuesti
                                               std::string* reason) const {
   Asked asked(device, question);
   PlanSink sink{&plugin_, &question, &device.info(), nullptr, ""};
-  const netcl_rc rc = plugin_.call(
-      "planning " + question.op.name,
-      [&](netcl_call* call) {
-        const netcl_rc status =
-            table_.plan(plugin_.self(), call, &asked.handle, &asked.key.abi(),
-                        {variant.data(), variant.size()}, &PlanSink::accept, &sink);
-        if (!sink.error.empty()) call->error = sink.error;
-        return status;
-      },
-      reason);
+  const netcl_rc rc = by_its_own_fault([&] {
+    return plugin_.call(
+        "planning " + question.op.name,
+        [&](netcl_call* call) {
+          const netcl_rc status =
+              table_.plan(plugin_.self(), call, &asked.handle, &asked.key.abi(),
+                          {variant.data(), variant.size()}, &PlanSink::accept, &sink);
+          if (!sink.error.empty()) call->error = sink.error;
+          return status;
+        },
+        reason);
+  });
   if (rc == NETCL_DECLINE) return nullptr;
   NETCL_CHECK(sink.recipe != nullptr, ErrorCode::kPlugin, "planning ", question.op.name,
               ": plugin ", plugin_.id(), " answered OK without a recipe");

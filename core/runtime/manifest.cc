@@ -17,6 +17,7 @@ namespace {
 
 constexpr const char* kSchema = "netcl-plugin/1";
 constexpr const char* kMachine = "linux-x86_64";
+constexpr size_t kMaxId = 64;
 constexpr uint64_t kMaxManifestBytes = 1 << 20;
 constexpr int kMaxPriority = 1'000'000;
 
@@ -64,6 +65,21 @@ ordered_json parse(const fs::path& path) {
   } catch (const Error& e) {
     refuse("NPL-01", e.message());
   }
+}
+
+// It becomes part of paths, messages and options.
+void check_id(const std::string& id, const fs::path& path) {
+  const auto is_alnum = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  const bool good = !id.empty() && id.size() <= kMaxId && is_alnum(id[0]) &&
+                    std::all_of(id.begin(), id.end(), [&](char c) {
+                      return is_alnum(c) || c == '_' || c == '-' || c == '.';
+                    });
+  if (good) return;
+  refuse("NPL-01", path.string(), ": \"id\" must be 1 to ", kMaxId,
+         " letters, digits, _ - and ., the first a letter or digit; found ",
+         ordered_json(id).dump());
 }
 
 const ordered_json& member(const ordered_json& json, const char* key, const fs::path& path) {
@@ -160,6 +176,8 @@ void read_members(const ordered_json& json, const fs::path& path, Manifest& out)
   if (json.contains("name")) out.name = text_member(json, "name", path);
   if (json.contains("license")) out.license = text_member(json, "license", path);
   out.kinds = text_list(member(json, "kinds", path), "kinds", path);
+  if (out.kinds.empty())
+    refuse("NPL-01", path.string(), ": \"kinds\" is empty; expected kernels, layer or transport");
   for (const std::string& kind : out.kinds) {
     const std::vector<std::string> known = {"kernels", "layer", "transport"};
     if (std::find(known.begin(), known.end(), kind) == known.end()) {
@@ -236,6 +254,7 @@ ManifestResult read_manifest(const fs::path& directory) {
     const fs::path path = m.directory / "plugin.json";
     const ordered_json json = parse(path);
     m.id = text_member(json, "id", path);
+    check_id(m.id, path);
     result.manifest = m;
     const std::string schema = text_member(json, "manifest", path);
     if (schema != kSchema) {

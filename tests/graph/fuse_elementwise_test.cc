@@ -158,6 +158,23 @@ TEST(FuseElementwiseTest, OpsWithKernelsOfTheirOwnStay) {
   EXPECT_EQ(graph.nodes()[2].op->name, "chain");
 }
 
+TEST(FuseMatmulActivationTest, OpsWithKernelsOfTheirOwnStay) {
+  Graph graph = read_graph(R"(
+      v0 = external x : f32[B,4]
+      v1 = external w : f32[4,3]
+      v2 = matmul(v0, v1)
+      v3 = tanh(v2)
+      v4 = matmul(v0, v1)
+      v5 = relu(v4)
+      output t = v3
+      output r = v5)");
+  graph.keep_ops({"tanh"});
+  fuse_matmul_activation(graph);
+  ASSERT_EQ(graph.nodes().size(), 3u);
+  EXPECT_EQ(graph.nodes()[1].op->name, "tanh");
+  EXPECT_EQ(graph.nodes()[2].attrs.text("activation"), "relu");
+}
+
 TEST(PassListTest, PassesAreLeftOutByName) {
   Graph graph = read_graph("v0 = external x : f32[4]\nv1 = exp(v0)\nv2 = neg(v1)\noutput y = v2");
   const std::string before = graph.str();

@@ -77,6 +77,9 @@ TEST_F(ManifestTest, RefusesWrongMembers) {
       {"no_provides", erase("provides"), "NPL-01", {"\"provides\" is missing"}},
       {"id_number", set("id", "3"), "NPL-01", {"\"id\" must be non-empty text", "3"}},
       {"id_empty", set("id", "\"\""), "NPL-01", {"\"id\" must be non-empty text"}},
+      {"id_climbs", set("id", "\"../../x\""), "NPL-01", {"\"id\" must be 1 to 64", "../../x"}},
+      {"id_escapes", set("id", R"("a\u001b[31m")"), "NPL-01", {"a\\u001b[31m"}},
+      {"kinds_none", set("kinds", "[]"), "NPL-01", {"\"kinds\" is empty"}},
       {"kinds_text", set("kinds", "\"layer\""), "NPL-01", {"\"kinds\" must be a list"}},
       {"kinds_number", set("kinds", "[1]"), "NPL-01", {"\"kinds\" must be a list of texts"}},
       {"kind_typo",
@@ -215,6 +218,12 @@ TEST_F(ManifestTest, RefusesALibraryOutsideOfTheDirectory) {
   fs::remove(link / "libprobe.so");
   fs::create_symlink(root_ / "outside.so", link / "libprobe.so");
   expect_refusal(link, "NPL-03", {"lies outside"});
+
+  // Nobody would write to a pipe, so reading it would never end.
+  const fs::path pipe = add("pipe", good_manifest());
+  fs::remove(pipe / "libprobe.so");
+  ASSERT_EQ(::mkfifo((pipe / "libprobe.so").c_str(), 0600), 0);
+  expect_refusal(pipe, "NPL-03", {"libprobe.so", "no regular file"});
 
   // A folder whose name only begins like the plugin's is outside, too.
   test::write(root_ / "nearby" / "libprobe.so", good_library());

@@ -103,8 +103,17 @@ class Tuning {
     }
     if (!open.empty()) search(open);
     print();
-    if (g_stop != 0) std::cerr << "interrupted; what was found is kept\n";
-    return g_stop != 0 ? exit_code(ErrorCode::kInterrupted) : 0;
+    const auto count = [&](auto&& holds) {
+      return std::count_if(results_.begin(), results_.end(), holds);
+    };
+    if (g_stop != 0) {
+      const auto kept = count([](const TuneResult& r) { return !r.record.empty(); });
+      std::cerr << "interrupted; there are records of " << kept << " of " << questions_.size()
+                << " questions\n";
+      return exit_code(ErrorCode::kInterrupted);
+    }
+    const bool wrong = count([](const TuneResult& r) { return r.default_fails; }) > 0;
+    return wrong ? exit_code(ErrorCode::kPlugin) : 0;
   }
 
  private:
@@ -222,8 +231,11 @@ class Tuning {
       out << " (by a record)";
     } else {
       out << " (" << r.tried << " of " << r.candidates << " candidates tried, " << r.failed
-          << " failed, " << (r.complete ? "" : "budget spent, ") << std::setprecision(1)
-          << r.seconds << " s)";
+          << " failed, "
+          << (r.complete    ? ""
+              : g_stop != 0 ? "interrupted, "
+                            : "budget spent, ")
+          << std::setprecision(1) << r.seconds << " s)";
     }
     return out.str();
   }

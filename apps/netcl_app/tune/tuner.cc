@@ -226,7 +226,9 @@ TuneResult Tuner::tune(const TunedQuestion& question, double budget_seconds) {
     if (better || out.complete) finish(*best, described.json, &out);
   } else if (!options_.stop()) {
     out.skipped = "its default kernels, " + out.usual.plugin + "/" + out.usual.variant +
-                  ", fail their check here";
+                  ", fail their check here; --disable-plugins " + out.usual.plugin +
+                  " does without them";
+    out.default_fails = true;
   }
   out.seconds = now_seconds() - begin;
   return out;

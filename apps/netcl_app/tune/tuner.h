@@ -45,8 +45,9 @@ struct TuneResult {
   double seconds = 0;
   bool complete = false;  // all that was to be tried was
   bool from_record = false;
-  std::string record;   // the file, "" if there is none
-  std::string skipped;  // why nothing was searched, or ""
+  bool default_fails = false;  // its check; nothing was searched
+  std::string record;          // the file, "" if there is none
+  std::string skipped;         // why nothing was searched, or ""
 };
 
 class Tuner {

@@ -20,6 +20,7 @@ namespace netcl::app::verify {
 
 namespace {
 
+constexpr size_t kUsualGroup = 256;
 constexpr uint64_t kSeed = 20240611;
 constexpr size_t kKnobCases = 1;  // cases in which a variant's knobs are turned
 constexpr int kAskers = 4;        // threads that plan at a time
@@ -91,7 +92,7 @@ class OpTrial {
       const std::vector<OpCase> typed = typed_cases(row_, dtype);
       for (size_t n = 0; n < typed.size(); ++n) cases.emplace_back(typed[n], kSeed + n);
     }
-    if (quick_) smallest_first(cases);
+    if (quick_) telling_first(cases);
     size_t offered = 0;
     for (const auto& [c, seed] : cases) {
       const Question question(row_, c);
@@ -111,12 +112,13 @@ class OpTrial {
   }
 
  private:
-  // Empty ones last: they say little.
-  void smallest_first(std::vector<std::pair<OpCase, uint64_t>>& cases) const {
+  // The smallest with more elements than a work-group usually takes, then those below, empty ones
+  // last: they say little.
+  void telling_first(std::vector<std::pair<OpCase, uint64_t>>& cases) const {
     std::vector<size_t> sizes(cases.size()), order(cases.size());
     for (size_t i = 0; i < cases.size(); ++i) {
       const size_t n = Question(row_, cases[i].first).num_elements();
-      sizes[i] = n > 1 ? n : SIZE_MAX;
+      sizes[i] = n > kUsualGroup ? n : SIZE_MAX - n;
     }
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(),

@@ -16,7 +16,8 @@ void fuse_matmul_activation(Graph& graph) {
   for (const Graph::Place& place : graph.outputs()) ++uses[place.value];
   std::vector<bool> dead(nodes.size(), false);
   for (size_t i = 0; i < nodes.size(); ++i) {
-    if (kFusable.count(nodes[i].op->name) == 0) continue;
+    const std::string& name = nodes[i].op->name;
+    if (kFusable.count(name) == 0 || graph.kept_ops().count(name) > 0) continue;
     const ValueId x = nodes[i].in[0];
     const auto from = producer.find(x);
     if (from == producer.end() || uses[x] != 1) continue;
