@@ -1,7 +1,6 @@
 // netcl-app bench op: one op on one device: its time, and its error against the op's reference in
 // double precision.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <iomanip>
 #include <iostream>
@@ -9,9 +8,11 @@
 
 #include "apps/netcl_app/bench_commands.h"
 #include "apps/netcl_app/op_arguments.h"
+#include "apps/netcl_app/tune/timed_kernels.h"
 #include "core/autograd/eager.h"
 #include "core/autograd/op_cache.h"
 #include "core/base/json_doc.h"
+#include "core/base/statistics.h"
 #include "core/ops/case_inputs.h"
 #include "core/verify/host_bytes.h"
 #include "core/verify/sample_cases.h"
@@ -93,38 +94,6 @@ Json gflops(const OpArguments& op, double seconds) {
   return flops / seconds * 1e-9;
 }
 
-// The op as a training step runs it: bound once to its buffers.
-class Replay {
- public:
-  Replay(const OpArguments& op, OpDevice& place, std::shared_ptr<Queue> queue,
-         const std::vector<Tensor>& in)
-      : queue_(std::move(queue)),
-        executable_(
-            cache_.get(place.kernels(), place.device(), op.op, in, op.out, op.attrs).executable) {
-    std::vector<cl_mem> in_buffers, out_buffers, scratch_buffers;
-    for (const Tensor& tensor : in) in_buffers.push_back(tensor.buffer()());
-    for (const TensorDesc& d : op.out) out_.emplace_back(queue_, d);
-    for (const Tensor& tensor : out_) out_buffers.push_back(tensor.buffer()());
-    for (const uint64_t bytes : executable_.recipe().scratch_bytes) {
-      scratch_.push_back(queue_->allocate(bytes, "scratch of " + op.op.name));
-      scratch_buffers.push_back(scratch_.back()->buffer()());
-    }
-    executable_.bind(in_buffers.data(), out_buffers.data(), scratch_buffers.data());
-  }
-
-  void enqueue() {
-    executable_.enqueue(queue_->cl());
-    queue_->enqueued(executable_.num_launches());
-  }
-
- private:
-  std::shared_ptr<Queue> queue_;
-  OpCache cache_;
-  Executable& executable_;
-  std::vector<Tensor> out_;
-  std::vector<std::shared_ptr<Storage>> scratch_;
-};
-
 Json measure(const BenchOpOptions& options) {
   OpDevice place(options);
   const OpArguments op = op_arguments(options, place);
@@ -144,26 +113,25 @@ Json measure(const BenchOpOptions& options) {
   const std::vector<Tensor> results = eager.run(op.op, inputs, op.out, op.attrs);
   const double error = options.unchecked ? 0 : error_of(op, in, results);
   const double allowed = std::max(options.max_rel_err, rounding(op.out));
-  Replay replay(op, place, queue, inputs);
-  std::vector<double> seconds;
-  for (int i = 0; i < options.repeats; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    for (int call = 0; call < options.calls; ++call) replay.enqueue();
-    queue->finish();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    seconds.push_back(took.count() / options.calls);
-  }
-  std::sort(seconds.begin(), seconds.end());
-  const double median = seconds[seconds.size() / 2];
+  // Bound once to its buffers, as a training step runs it.
+  TimedKernels timed(queue, in, op.out);
+  OpCache chosen;
+  const std::unique_ptr<Executable> kernel =
+      timed.bind(chosen.get(place.kernels(), place.device(), op.op, inputs, op.out, op.attrs)
+                     .executable.recipe());
+  std::vector<double> microseconds;
+  for (int i = 0; i < options.repeats; ++i)
+    microseconds.push_back(timed.sample(*kernel, options.calls));
+  const double seconds = median(std::move(microseconds)) * 1e-6;
   Json out = {{"op", op.op.name},
               {"shape", shapes},
               {"dtype", in.empty() ? "" : dtype_name(in[0].desc.dtype)},
               {"device", place.info().selector},
               {"kernel_set", nullptr},
               {"variant", nullptr},
-              {"time_us", median * 1e6},
-              {"gflops", gflops(op, median)},
-              {"gbs", bytes / median * 1e-9},
+              {"time_us", seconds * 1e6},
+              {"gflops", gflops(op, seconds)},
+              {"gbs", bytes / seconds * 1e-9},
               {"max_rel_err", options.unchecked ? Json(nullptr) : Json(error)},
               {"correct", options.unchecked ? Json(nullptr) : Json(error <= allowed)},
               {"allowed", allowed}};

@@ -9,11 +9,12 @@
 
 namespace netcl {
 
+bool offers(const Provision& provision, const OpRow& op) {
+  return provision.op == op.name || (!provision.family.empty() && provision.family == op.family);
+}
+
 bool offers(const Provision& provision, const KernelQuestion& question) {
-  if (provision.op != question.op.name &&
-      (provision.family.empty() || provision.family != question.op.family)) {
-    return false;
-  }
+  if (!offers(provision, question.op)) return false;
   if (provision.dtypes.empty()) return true;
   return std::all_of(question.in.begin(), question.in.end(), [&](const TensorDesc& desc) {
     return std::find(provision.dtypes.begin(), provision.dtypes.end(), dtype_name(desc.dtype)) !=

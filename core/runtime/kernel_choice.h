@@ -41,8 +41,9 @@ struct KernelCandidate {
   std::string reason;
 };
 
-// Whether the provision is for the question's op (or its family) and for its inputs' types; devices
-// do not matter.
+// Whether the provision is for the op or its family.
+bool offers(const Provision& provision, const OpRow& op);
+// Also for the types of the question's inputs; devices do not matter.
 bool offers(const Provision& provision, const KernelQuestion& question);
 
 class KernelChoice : public KernelProvider {

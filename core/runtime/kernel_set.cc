@@ -122,40 +122,38 @@ struct PlanSink {
   }
 };
 
+}  // namespace
+
+KernelSet::KernelSet(LoadedPlugin& plugin)
+    : plugin_(plugin), table_(plugin.table<netcl_kernels_api>(NETCL_KERNELS_INTERFACE)) {}
+
 // Whatever a user asks for, a kernel set has only what the host tells it: what it finds wrong there
 // is its own fault, as is a launch rule that divides by zero.
-template <typename Call>
-auto by_its_own_fault(Call&& call) {
+netcl_rc KernelSet::ask(const std::string& what, const std::function<netcl_rc(netcl_call*)>& body,
+                        std::string* reason) const {
   try {
-    return call();
+    return plugin_.call(what, body, reason);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kUsage) throw;
     fail(ErrorCode::kPlugin, e.message());
   }
 }
 
-}  // namespace
-
-KernelSet::KernelSet(LoadedPlugin& plugin)
-    : plugin_(plugin), table_(plugin.table<netcl_kernels_api>(NETCL_KERNELS_INTERFACE)) {}
-
 std::shared_ptr<const Recipe> KernelSet::plan(Device& device, const KernelQuestion& question,
                                               const std::string& variant,
                                               std::string* reason) const {
   Asked asked(device, question);
   PlanSink sink{&plugin_, &question, &device.info(), nullptr, ""};
-  const netcl_rc rc = by_its_own_fault([&] {
-    return plugin_.call(
-        "planning " + question.op.name,
-        [&](netcl_call* call) {
-          const netcl_rc status =
-              table_.plan(plugin_.self(), call, &asked.handle, &asked.key.abi(),
-                          {variant.data(), variant.size()}, &PlanSink::accept, &sink);
-          if (!sink.error.empty()) call->error = sink.error;
-          return status;
-        },
-        reason);
-  });
+  const netcl_rc rc = ask(
+      "planning " + question.op.name,
+      [&](netcl_call* call) {
+        const netcl_rc status =
+            table_.plan(plugin_.self(), call, &asked.handle, &asked.key.abi(),
+                        {variant.data(), variant.size()}, &PlanSink::accept, &sink);
+        if (!sink.error.empty()) call->error = sink.error;
+        return status;
+      },
+      reason);
   if (rc == NETCL_DECLINE) return nullptr;
   NETCL_CHECK(sink.recipe != nullptr, ErrorCode::kPlugin, "planning ", question.op.name,
               ": plugin ", plugin_.id(), " answered OK without a recipe");
@@ -165,7 +163,7 @@ std::shared_ptr<const Recipe> KernelSet::plan(Device& device, const KernelQuesti
 std::vector<std::string> KernelSet::variants(Device& device, const KernelQuestion& question) const {
   Asked asked(device, question);
   std::vector<std::string> out;
-  plugin_.call("listing variants of " + question.op.name, [&](netcl_call* call) {
+  ask("listing variants of " + question.op.name, [&](netcl_call* call) {
     return table_.enumerate(plugin_.self(), call, &asked.handle, &asked.key.abi(), &collect_variant,
                             &out);
   });
@@ -177,11 +175,10 @@ std::vector<Tunable> KernelSet::tunables(Device& device, const KernelQuestion& q
   std::vector<Tunable> out;
   if (!NETCL_HAS(&table_, tunables)) return out;
   Asked asked(device, question);
-  plugin_.call("listing tunables of " + question.op.name + ", variant " + variant,
-               [&](netcl_call* call) {
-                 return table_.tunables(plugin_.self(), call, &asked.handle, &asked.key.abi(),
-                                        {variant.data(), variant.size()}, &collect_tunable, &out);
-               });
+  ask("listing tunables of " + question.op.name + ", variant " + variant, [&](netcl_call* call) {
+    return table_.tunables(plugin_.self(), call, &asked.handle, &asked.key.abi(),
+                           {variant.data(), variant.size()}, &collect_tunable, &out);
+  });
   return out;
 }
 

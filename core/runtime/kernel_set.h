@@ -5,6 +5,7 @@
 #define NETCL_CORE_RUNTIME_KERNEL_SET_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,8 +30,8 @@ class KernelSet {
   const std::string& id() const { return plugin_.id(); }
 
   // The checked recipe of a variant, which may set tunables ("vec(ROWS=24)"); "": the set's own
-  // choice. nullptr if the set declines; *reason then says why. Errors: kPlugin, kUsage, kDevice,
-  // with the set's words.
+  // choice. nullptr if the set declines; *reason then says why. Errors: kPlugin, kDevice, with the
+  // set's words.
   std::shared_ptr<const Recipe> plan(Device& device, const KernelQuestion& question,
                                      const std::string& variant, std::string* reason) const;
   // The variants that can serve, best guess first. Errors: as plan.
@@ -41,6 +42,9 @@ class KernelSet {
                                 const std::string& variant) const;
 
  private:
+  netcl_rc ask(const std::string& what, const std::function<netcl_rc(netcl_call*)>& body,
+               std::string* reason = nullptr) const;
+
   LoadedPlugin& plugin_;
   const netcl_kernels_api& table_;
 };

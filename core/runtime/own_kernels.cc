@@ -24,9 +24,8 @@ std::pair<int, int> rank_of(const OpRow& op, const PluginHost& plugins, const De
   std::pair<int, int> best = {kNobody, 0};
   for (const Manifest* manifest : plugins.manifests("kernels")) {
     for (const Provision& provision : manifest->provides) {
-      const bool family = !provision.family.empty() && provision.family == op.family;
       int specificity = 0;
-      if ((provision.op == op.name || family) && !refuses_device(provision, device, &specificity))
+      if (offers(provision, op) && !refuses_device(provision, device, &specificity))
         best = std::max(best, {specificity, provision.priority});
     }
   }

@@ -44,21 +44,14 @@ std::string content_of_all(const Manifest& manifest) {
 // The variants of one op of a set with a variants.json, as text, and the files that they name.
 class OpOfPack {
  public:
-  OpOfPack(const fs::path& directory, const OpRow& op) : directory_(directory), op_(op) {
-    const Json first = read("variants.json");
-    take(first);
-    if (!first.contains("files")) return;
-    for (const Json& file : first["files"]) take(read(file.get<std::string>()));
+  OpOfPack(const fs::path& directory, const std::vector<Json>& parts, const OpRow& op)
+      : directory_(directory), op_(op) {
+    for (const Json& part : parts) take(part);
   }
 
   std::string content() const { return text_ + hashes_of(sources_, directory_); }
 
  private:
-  Json read(const std::string& file) const {
-    const fs::path path = directory_ / file;
-    return JsonDoc::parse(read_file(path, ErrorCode::kPlugin), path.string())->root();
-  }
-
   void take(const Json& part) {
     take(part, "ops", op_.name);
     if (!op_.family.empty()) take(part, "families", op_.family);
@@ -94,22 +87,38 @@ class OpOfPack {
 
 }  // namespace
 
-PluginContent plugin_content(const Manifest& manifest, const OpRow& op) {
+PluginContents::Files PluginContents::read(const Manifest& manifest) {
+  Files out;
+  out.library = sha256_hex(read_file(manifest.library, ErrorCode::kPlugin));
+  const auto parsed = [&](const std::string& file) {
+    const fs::path path = manifest.directory / file;
+    return JsonDoc::parse(read_file(path, ErrorCode::kPlugin), path.string())->root();
+  };
   std::error_code error;
-  const bool pack = fs::exists(manifest.directory / "variants.json", error);
-  try {
-    return {
-        sha256_hex(pack ? OpOfPack(manifest.directory, op).content() : content_of_all(manifest)),
-        sha256_hex(read_file(manifest.library, ErrorCode::kPlugin))};
-  } catch (const Json::exception& e) {
-    fail(ErrorCode::kPlugin, manifest.directory.string(), ": variants.json: ", e.what());
+  if (!fs::exists(manifest.directory / "variants.json", error)) {
+    out.all = sha256_hex(content_of_all(manifest));
+    return out;
   }
+  out.variants.push_back(parsed("variants.json"));
+  const Json files = out.variants[0].value("files", Json::array());
+  for (const Json& file : files) out.variants.push_back(parsed(file.get<std::string>()));
+  return out;
 }
 
 const PluginContent& PluginContents::of(const Manifest& manifest, const OpRow& op) {
-  const auto [it, added] = known_.try_emplace({manifest.id, op.name});
-  if (added) it->second = plugin_content(manifest, op);
-  return it->second;
+  const auto found = known_.find({manifest.id, op.name});
+  if (found != known_.end()) return found->second;
+  try {
+    if (files_.count(manifest.id) == 0) files_.emplace(manifest.id, read(manifest));
+    const Files& files = files_.at(manifest.id);
+    const std::string kernels =
+        files.variants.empty()
+            ? files.all
+            : sha256_hex(OpOfPack(manifest.directory, files.variants, op).content());
+    return known_[{manifest.id, op.name}] = {kernels, files.library};
+  } catch (const Json::exception& e) {
+    fail(ErrorCode::kPlugin, manifest.directory.string(), ": variants.json: ", e.what());
+  }
 }
 
 }  // namespace netcl

@@ -5,7 +5,9 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "core/base/json_doc.h"
 #include "core/ops/op.h"
 #include "core/runtime/manifest.h"
 
@@ -21,15 +23,20 @@ struct PluginContent {
   std::string library;
 };
 
-// Errors: kPlugin for a file that cannot be read. Threads: any.
-PluginContent plugin_content(const Manifest& manifest, const OpRow& op);
-
-// Remembers them. Threads: one at a time.
+// Reads each plugin's files once. Threads: one at a time.
 class PluginContents {
  public:
+  // Errors: kPlugin for a file that cannot be read.
   const PluginContent& of(const Manifest& manifest, const OpRow& op);
 
  private:
+  struct Files {
+    std::vector<Json> variants;  // variants.json and the files that it names; none: no such set
+    std::string library, all;    // hashes; `all` where there are no variants
+  };
+  static Files read(const Manifest& manifest);
+
+  std::map<std::string, Files> files_;                                  // by plugin
   std::map<std::pair<std::string, std::string>, PluginContent> known_;  // by plugin and op
 };
 

@@ -57,7 +57,7 @@ class Trial {
     check_.emplace(queue_, question(), [this](const KernelQuestion& asked, std::string* reason) {
       return KernelChoice(plugins_, {}).least_specific(device_, asked, reason);
     });
-    timed_.emplace(queue_, check_->target());
+    timed_.emplace(queue_, check_->target().in(), check_->target().out_descs());
     out["check"] = check_->text();
     return out;
   }

@@ -20,14 +20,15 @@ std::vector<cl::Buffer> buffers_of(const std::vector<std::shared_ptr<Storage>>& 
 
 }  // namespace
 
-TimedKernels::TimedKernels(std::shared_ptr<Queue> queue, const OpCheck& inputs)
+TimedKernels::TimedKernels(std::shared_ptr<Queue> queue, const std::vector<HostTensor>& in,
+                           const std::vector<TensorDesc>& out)
     : queue_(std::move(queue)) {
-  for (const HostTensor& tensor : inputs.in()) {
+  for (const HostTensor& tensor : in) {
     const std::vector<uint8_t> bytes = to_bytes(tensor);
     in_.push_back(queue_->allocate(bytes.size(), "an input"));
     if (!bytes.empty()) queue_->write(*in_.back(), bytes.size(), bytes.data());
   }
-  for (const TensorDesc& desc : inputs.out_descs())
+  for (const TensorDesc& desc : out)
     out_.push_back(queue_->allocate(desc.size_bytes(), "an output"));
 }
 

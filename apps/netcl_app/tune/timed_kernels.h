@@ -8,15 +8,16 @@
 #include <vector>
 
 #include "core/cl/recipe.h"
+#include "core/ops/op.h"
 #include "core/tensor/queue.h"
-#include "core/verify/op_check.h"
 
 namespace netcl::app {
 
 class TimedKernels {
  public:
-  // Inputs hold what the check's do. Errors: kDevice.
-  TimedKernels(std::shared_ptr<Queue> queue, const OpCheck& inputs);
+  // Errors: kDevice.
+  TimedKernels(std::shared_ptr<Queue> queue, const std::vector<HostTensor>& in,
+               const std::vector<TensorDesc>& out);
 
   // A recipe with the arguments set, ready to run. Errors: kDevice.
   std::unique_ptr<Executable> bind(const Recipe& recipe);

@@ -160,7 +160,7 @@ class RecordChecks {
                                        [&](const Manifest* m) { return m->id == record.plugin; });
     if (manifest == known.end())
       throw Bad{"no plugin " + record.plugin + " serves its device. " + plugins.rejections()};
-    const std::string content = plugin_content(**manifest, find_op(record.question.op)).kernels;
+    const std::string content = contents_.of(**manifest, find_op(record.question.op)).kernels;
     if (content != record.content)
       throw Bad{"it is of other kernels: content " + record.content + ", the plugin has " +
                 content};
@@ -208,6 +208,7 @@ class RecordChecks {
   const Logger log_;
   std::vector<RecordFile> files_;
   std::optional<FoundDevice> found_;
+  PluginContents contents_;
   std::unique_ptr<Device> device_;
   std::map<std::string, std::unique_ptr<PluginHost>> hosts_;
   Json rows_ = Json::array();
