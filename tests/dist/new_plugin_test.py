@@ -93,6 +93,24 @@ class NewPlugin(unpacked.Unpacked):
         self.assertLess(row["max_rel_err"], 1e-6)
         self.assertGreater(row["time_us"], 0)
 
+    def test_faults_in_kernels_are_the_plugins(self):
+        for file, words, others, said in (
+                ("variants.json", '"global": ["', '"global": ["1 / (outer - outer) + ', "division by zero"),
+                ("softmax.cl", "__kernel", "no word of OpenCL; __kernel", "of plugin faulty, variant ")):
+            directory = self.new("kernels", "faulty")
+            path = os.path.join(directory, file)
+            with open(path) as stream:
+                text = stream.read()
+            self.assertIn(words, text)
+            with open(path, "w") as stream:
+                stream.write(text.replace(words, others, 1))
+            self.must(self.app, "plugins", "seal", directory)
+            done = self.run_command(self.app, "bench", "op", "--op", "softmax", "--shape", "8,100", "--device", "cpu:0",
+                                    "--plugin-path", directory)
+            self.assertEqual(done.returncode, 4, done.stdout)
+            self.assertIn(said, done.stdout)
+            shutil.rmtree(directory)
+
     def test_seal(self):
         directory = self.new("kernels", "sealed")
         document = json.loads(self.must(self.app, "plugins", "seal", directory, "--sha256", "--json"))
