@@ -1,19 +1,24 @@
 """Training steps of PyTorch on the processor, for cpu_steps.sh: the same models, batches and
 optimisers as in cpu_steps/*.json, on random data that lies in memory.
 
-  torch_steps.py MODEL [--threads N] [--seconds S]     MODEL: mlp lenet5 resnet18_cifar resnet18_imagenet gpt_mini
+  torch_steps.py MODEL [--threads N] [--ranks R] [--seconds S]     MODEL: mlp lenet5 resnet18_cifar
+                                                                   resnet18_imagenet gpt_mini
 
-Prints one JSON line: {"model", "step_ms": median of the steps, "samples_per_second", "batch"}.
+With --ranks R the batch is shared by R processes of N threads each, which DistributedDataParallel
+joins through Gloo. Prints one JSON line: {"model", "step_ms": median of the steps (of rank 0),
+"samples_per_second", "batch"}.
 """
 
 import argparse
 import json
 import math
+import os
 import statistics
+import tempfile
 import time
 
 import torch
-from torch import nn
+from torch import distributed, multiprocessing, nn
 from torch.nn import functional as F
 
 
@@ -104,23 +109,23 @@ MODELS = {
 }
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("model", choices=MODELS)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=3)
-    arguments = parser.parse_args()
+def worker(rank, arguments, store):
+    """Runs the steps of one rank; rank 0 prints the line."""
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
     make, batch, shape, classes, optimiser = MODELS[arguments.model]
     model = make()
+    if arguments.ranks > 1:
+        distributed.init_process_group("gloo", "file://" + store, rank=rank, world_size=arguments.ranks)
+        model = nn.parallel.DistributedDataParallel(model)
     update = optimiser(model.parameters())
+    mine = batch // arguments.ranks
     if arguments.model == "gpt_mini":
-        x = torch.randint(classes, (batch, *shape))
-        y = torch.randint(classes, (batch * shape[0],))
+        x = torch.randint(classes, (mine, *shape))
+        y = torch.randint(classes, (mine * shape[0],))
     else:
-        x = torch.rand(batch, *shape)
-        y = torch.randint(classes, (batch,))
+        x = torch.rand(mine, *shape)
+        y = torch.randint(classes, (mine,))
 
     def step():
         update.zero_grad(set_to_none=True)
@@ -129,17 +134,40 @@ def main():
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         update.step()
 
+    def another(end):
+        """Whether a further step is to follow, which rank 0 decides for all."""
+        go_on = torch.tensor([int(time.perf_counter() < end)])
+        if arguments.ranks > 1:
+            distributed.broadcast(go_on, 0)
+        return go_on.item()
+
     for _ in range(3):
         step()
     times = []
     end = time.perf_counter() + arguments.seconds
-    while time.perf_counter() < end or len(times) < 5:
-        begin = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - begin)
-    median = statistics.median(times)
-    print(json.dumps({"model": arguments.model, "torch": torch.__version__, "batch": batch,
-                      "step_ms": median * 1e3, "samples_per_second": batch / median}))
+    while len(times) < 5 or another(end):
+        for _ in range(5):
+            begin = time.perf_counter()
+            step()
+            times.append(time.perf_counter() - begin)
+    if rank == 0:
+        median = statistics.median(times)
+        print(json.dumps({"model": arguments.model, "torch": torch.__version__, "batch": batch,
+                          "step_ms": median * 1e3, "samples_per_second": batch / median}))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model", choices=MODELS)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=3)
+    arguments = parser.parse_args()
+    if arguments.ranks == 1:
+        worker(0, arguments, None)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        multiprocessing.spawn(worker, (arguments, os.path.join(folder, "store")), arguments.ranks)
 
 
 if __name__ == "__main__":
