@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "apps/netcl_app/bench_commands.h"
+#include "apps/netcl_app/core_choice.h"
 #include "apps/netcl_app/data_checks.h"
 #include "apps/netcl_app/group_plan.h"
 #include "apps/netcl_app/model_setup.h"
@@ -29,7 +30,7 @@ namespace {
 constexpr int64_t kWarmUpSteps = 30;
 
 struct StepOptions : CommonOptions {
-  std::string config, devices = "all", transport = "auto", shard = "auto", trace;
+  std::string config, devices = "all", transport = "auto", shard = "auto", cores = "auto", trace;
   std::vector<std::string> set;
   int64_t steps = 50, trace_steps = 20;
   int rounds = 3;
@@ -76,10 +77,13 @@ class StepBench {
     tuned_ = options.tuned_files(plugins);
     check_input(data_.train, Shape(config_.input), data_.train_source);
     LayerSet layers(plugins);
-    check_data(
-        config_, data_,
-        build_step_graphs(step_spec_of(config_, optimizer_of(config_), DataShape::of(data_.train)),
-                          layers));
+    const StepGraphs graphs = build_step_graphs(
+        step_spec_of(config_, optimizer_of(config_), DataShape::of(data_.train)), layers);
+    check_data(config_, data_, graphs);
+    for (const size_t workers : {size_t{1}, places_.size()})
+      cores_[workers] = most_cores(options.cores, work_of_step(graphs, config_, workers));
+    const std::string note = core_note(places_, cores_.at(places_.size()));
+    if (!note.empty() && !options.quiet) std::cerr << note << "\n";
     train_.emplace(whole_batches(std::move(data_.train), config_.batch_size, options.steps));
     per_epoch_ = (train_->epoch_samples() + config_.batch_size - 1) / config_.batch_size;
     warm_up_ = (kWarmUpSteps + per_epoch_ - 1) / per_epoch_;
@@ -107,6 +111,7 @@ class StepBench {
     job.tuned = tuned_;
     job.without_passes = options_.without_passes();
     job.kept_ops = kept_ops_;
+    job.cores = cores_.at(places.size());
     const GroupPlan group = places.size() > 1 ? group_ : GroupPlan();
     job.transport = group.transport;
     job.shard = places.size() > 1 ? options_.shard : "auto";
@@ -170,6 +175,7 @@ class StepBench {
                                 {"name", places_[i].device.name},
                                 {"samples_per_second", rate},
                                 {"step_ms", median_ms(alone[i])},
+                                {"cores", cores_of(places_[i])},
                                 {"launches_per_step", alone[i][0].launches}});
     }
     out["sum_samples_per_second"] = sum;
@@ -182,6 +188,13 @@ class StepBench {
     }
     if (!options_.trace.empty()) out["trace"] = trace();
     return out;
+  }
+
+  // Of the device alone; null: no CPU, or divided.
+  Json cores_of(const WorkerPlace& place) const {
+    if (place.device.type != "cpu" || place.shares.count > 1) return nullptr;
+    const int64_t all = place.device.compute_units, most = cores_.at(1);
+    return most == 0 ? all : std::min(most, all);
   }
 
   // A run of its own, so that what is timed is not traced.
@@ -204,6 +217,7 @@ class StepBench {
   GroupPlan group_;
   std::vector<TunedFile> tuned_;
   std::set<std::string> kept_ops_;
+  std::map<size_t, int64_t> cores_;  // as in Job, by the number of workers
   std::optional<Dataset> train_;
   int64_t per_epoch_ = 1, warm_up_ = 1;
 };
@@ -249,6 +263,7 @@ void add_bench_step(CLI::App& bench, Run& run) {
       ->capture_default_str();
   command->add_option("--shard", options->shard, "Shares of the batch, as for train")
       ->capture_default_str();
+  add_cores(*command, options->cores);
   command->add_option("--set", options->set, "Override KEY=VALUE of the configuration (repeatable)")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

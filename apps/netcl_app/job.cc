@@ -42,6 +42,7 @@ void visit_members(J& job, Visit&& visit) {
   visit("shard", job.shard);
   visit("update", job.update);
   visit("bucket_bytes", job.bucket_bytes);
+  visit("cores", job.cores);
   visit("without_passes", job.without_passes);
   visit("kept_ops", job.kept_ops);
   visit("checkpoints", job.checkpoints);

@@ -67,6 +67,7 @@ struct Job {
   std::string shard = "auto";
   std::string update = "replicated";     // or "sharded"
   int64_t bucket_bytes = 0;              // of gradients; 0: as usual
+  int64_t cores = 0;                     // most cores of an undivided CPU device; 0: all
   std::set<std::string> without_passes;  // of the step compiler
   std::set<std::string> kept_ops;        // by it, see Graph::keep_ops
   std::string checkpoints;               // directory; "" writes none

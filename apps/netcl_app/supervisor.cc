@@ -81,15 +81,18 @@ Supervisor::~Supervisor() {
 }
 
 // PoCL makes as many threads as the machine has cores, whatever the affinity: cap them, so that
-// workers share a CPU device, and each GPU keeps a core for the thread that feeds it.
+// workers share a CPU device, each GPU keeps a core for the thread that feeds it, and a small step
+// wakes no more threads than it can use.
 std::vector<std::string> Supervisor::core_limits(const WorkerPlace& place) const {
   const auto gpus = std::count_if(places_.begin(), places_.end(), [](const WorkerPlace& other) {
     return other.device.type == "gpu";
   });
-  if (place.device.type != "cpu" || (place.shares.count < 2 && gpus == 0)) return {};
-  const int64_t cores = place.shares.units.empty()
-                            ? (place.device.compute_units - gpus) / place.shares.count
-                            : place.shares.range(place.share_index, 0).count;
+  const bool whole = place.shares.count < 2;
+  if (place.device.type != "cpu" || (whole && gpus == 0 && job_.cores == 0)) return {};
+  int64_t cores = place.shares.units.empty()
+                      ? (place.device.compute_units - gpus) / place.shares.count
+                      : place.shares.range(place.share_index, 0).count;
+  if (whole && job_.cores > 0) cores = std::min(cores, job_.cores);
   const std::string count = std::to_string(std::max<int64_t>(1, cores));
   return {"POCL_MAX_PTHREAD_COUNT=" + count, "POCL_CPU_MAX_CU_COUNT=" + count};
 }

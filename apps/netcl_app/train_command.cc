@@ -6,6 +6,7 @@
 
 #include "apps/netcl_app/checkpoint.h"
 #include "apps/netcl_app/commands.h"
+#include "apps/netcl_app/core_choice.h"
 #include "apps/netcl_app/data_checks.h"
 #include "apps/netcl_app/explain.h"
 #include "apps/netcl_app/formats/load.h"
@@ -35,7 +36,7 @@ constexpr int64_t kMostCount = 1'000'000'000;  // of epochs and steps on the com
 
 struct TrainOptions : CommonOptions {
   std::string config, devices = "all", transport = "auto", shard = "auto", update = "auto", out,
-                      resume, precision, on_failure = "stop";
+                      resume, precision, on_failure = "stop", cores = "auto";
   std::vector<std::string> set;
   int64_t epochs = 0, max_steps = 0, seed = -1;
   int64_t bucket_bytes = 0;
@@ -63,11 +64,13 @@ struct Setup {
   std::string update;
   std::vector<TunedFile> tuned;
   std::set<std::string> kept_ops;
+  int64_t cores = 0;  // as in Job
 };
 
-// Traces the model here, so that its errors name the user's file and nothing was started.
-void check_model(const TrainConfig& config, const LoadedData& data, size_t n_workers,
-                 PluginHost& plugins) {
+// Traces the model here, so that its errors name the user's file and nothing was started. Returns
+// the work of a worker's pass and update.
+StepWork check_model(const TrainConfig& config, const LoadedData& data, size_t n_workers,
+                     PluginHost& plugins) {
   check_input(data.train, Shape(config.input), data.train_source);
   LayerSet layers(plugins);
   const StepGraphs graphs = build_step_graphs(
@@ -75,6 +78,7 @@ void check_model(const TrainConfig& config, const LoadedData& data, size_t n_wor
   check_reproducible(config, graphs, n_workers);
   if (!config.init_from.path.empty()) check_initial(graphs, config.init_from);
   check_data(config, data, graphs);
+  return work_of_step(graphs, config, n_workers);
 }
 
 // What is asked for is done or refused, never replaced.
@@ -107,7 +111,7 @@ Setup prepare(const TrainOptions& options, TrainConfig config) {
   const ShardPlan check_shard(options.shard, places.size());
   PluginHost plugins(options.plugin_options(), devices, stderr_logger(options.quiet));
   check_pins(options.pins(), plugins);
-  check_model(config, data, places.size(), plugins);
+  const StepWork work = check_model(config, data, places.size(), plugins);
   const std::vector<DeviceInfo> used = devices_of(places);
   const std::string update = choose_update(options.update, used, config);
   GroupPlan group = choose_group(options, places, plugins);
@@ -118,7 +122,8 @@ Setup prepare(const TrainOptions& options, TrainConfig config) {
           std::move(group),
           update,
           options.tuned_files(plugins),
-          ops_with_own_kernels(plugins, used, options.pins())};
+          ops_with_own_kernels(plugins, used, options.pins()),
+          most_cores(options.cores, work)};
 }
 
 Json environment_of(const Setup& setup, const RunOutcome& outcome) {
@@ -310,6 +315,7 @@ Job make_job(const TrainOptions& options, const Setup& setup, const fs::path& ru
   job.bucket_bytes = options.bucket_bytes;
   job.without_passes = options.without_passes();
   job.kept_ops = setup.kept_ops;
+  job.cores = setup.cores;
   if (!run_dir.empty()) job.checkpoints = fs::absolute(run_dir / "checkpoints").string();
   job.resume = resume;
   job.max_steps = options.max_steps;
@@ -336,6 +342,8 @@ void describe_run(const Setup& setup, Progress& progress) {
                         setup.data.train.epoch_samples(), " training and ",
                         setup.data.test ? setup.data.test->num_samples() : 0, " test samples"));
   if (!setup.group.probe.is_null()) progress.line("transport " + setup.group.why);
+  const std::string cores = core_note(setup.places, setup.cores);
+  if (!cores.empty()) progress.line(cores);
 }
 
 // The account of a run on several devices, for people.
@@ -498,6 +506,7 @@ void add_train_command(CLI::App& app, Run& run) {
       ->add_option("--devices", options->devices,
                    "Devices, such as all, gpu, gpu:0,cpu:0, cpu:0/2 or cpu:0/4+12")
       ->capture_default_str();
+  add_cores(*command, options->cores);
   command
       ->add_option("--transport", options->transport,
                    "Transport plugin that adds gradients up, or auto: the fastest that can")

@@ -7,7 +7,7 @@
 //            conv_winograd_generic_weights; bias: B_DTYPE or a stand-in; y: Y_DTYPE; places: f32
 //            scratch, for each work-item 16 * SOURCE_CHANNELS * WIDTH. sizes, window and TRANSPOSED
 //            as in conv_axis.cl. Work-item w of `workers` takes the blocks w, w + workers, ... of
-//            WIDTH tiles; global (workers, groups).
+//            WIDTH tiles, and of the filters one of `parts` shares; global (workers, groups * parts).
 // Divisible  nothing: tiles reach over the edge of y.
 // Tunables   VECTOR (vector.cl), VECTORS, TILE (panel.cl). UNROLL: 1, 2 or 4 channels. SHARES:
 //            work-items a compute unit, 1 to 16.
@@ -58,15 +58,17 @@ VECTOR_KERNEL void conv_winograd_generic(__global const TYPE(X_DTYPE)* source,
                                          __global const TYPE(B_DTYPE)* bias,
                                          __global TYPE(Y_DTYPE)* y, __global float* places,
                                          const int8 sizes, const int8 window,
-                                         const int has_bias) {
-  const int group = (int)get_global_id(1);
+                                         const int has_bias, const int parts) {
+  const int group = (int)get_global_id(1) / parts, part = (int)get_global_id(1) % parts;
   const int workers = (int)get_global_size(0);
   const int channels = SOURCE_CHANNELS, filters = OUT_CHANNELS;
   const int plane = SOURCE_H * SOURCE_W, out_plane = OUT_H * OUT_W, out_w = OUT_W;
   const int tiles = sizes.s0 * ((OUT_H + 1) / 2) * ((OUT_W + 1) / 2);
   const int row_blocks = (filters + TILE - 1) / TILE;
+  const int first_block = (int)((long)row_blocks * part / parts);
+  const int end_block = (int)((long)row_blocks * (part + 1) / parts);
   const int place = channels * WIDTH;
-  places += (size_t)(group * workers + (int)get_global_id(0)) * 16 * place;
+  places += ((size_t)get_global_id(1) * workers + get_global_id(0)) * 16 * place;
   const long left = (long)(sizes.s0 * GROUPS - group) * channels * plane;
   source += (size_t)group * channels * plane;
   y += (size_t)group * filters * out_plane;
@@ -90,7 +92,7 @@ VECTOR_KERNEL void conv_winograd_generic(__global const TYPE(X_DTYPE)* source,
 #endif
       for (int j = 0; j < WIDTH; j += 4) transform_four(to + j, from, &at, j, SOURCE_W, place, safe);
     }
-    for (int block = 0; block < row_blocks; ++block) {
+    for (int block = first_block; block < end_block; ++block) {
       __global const float* a = packed + (size_t)block * 16 * channels * TILE;
       __global const float* b = places;
       for (int k = 0; k < 16; ++k) {
