@@ -5,6 +5,7 @@ Nothing of the build is used but the archive; make has g++ and the headers that 
 
 import json
 import os
+import shlex
 import shutil
 import unittest
 
@@ -185,6 +186,16 @@ class NewPlugin(unpacked.Unpacked):
         why = json.loads(self.must(self.app, "plugins", "why", "--op", "softmax", "--shape", "8,100", "--device", "cpu:0",
                                    "--plugin-path", directory, "--json"))
         self.assertEqual(why["chosen"], {"plugin": "renamed", "variant": "rows"})
+
+    def test_bench_op_runs_what_needs_tables(self):
+        for op, shapes in (("adamw_step", ["100"] * 5), ("sgd_step", ["100"] * 5), ("max_pool2d_grad", ["1,1,4,4"] * 2)):
+            with self.subTest(op=op):
+                arguments = [part for shape in shapes for part in ("--shape", shape)]
+                done = self.run_command(self.app, "bench", "op", "--op", op, "--device", "cpu:0", *arguments)
+                self.assertEqual(done.returncode, 2, done.stdout)
+                said = done.stdout[done.stdout.index("--op"):done.stdout.index("; bench step")]
+                self.assertIn("max_rel_err", self.must(self.app, "bench", "op", "--device", "cpu:0", "--repeats", "1",
+                                                       *shlex.split(said)))
 
     def test_bench_op_makes_inputs_of_many_kinds(self):
         for op, shapes in (("matmul", ["33,65,17"]), ("cross_entropy", ["16,10"]), ("add", ["7,5"]),
