@@ -13,7 +13,9 @@
 #include "core/autograd/op_cache.h"
 #include "core/base/json_doc.h"
 #include "core/base/statistics.h"
+#include "core/base/text.h"
 #include "core/ops/case_inputs.h"
+#include "core/runtime/tuned_record.h"
 #include "core/verify/host_bytes.h"
 #include "core/verify/sample_cases.h"
 
@@ -30,13 +32,69 @@ struct BenchOpOptions : OpOptions {
   double max_rel_err = 1e-4;
 };
 
-std::vector<HostTensor> random_inputs(const OpArguments& op) {
+// The options that ask for a case of the op's tests.
+std::string as_options(const OpRow& row, const OpCase& c) {
+  std::string out = "--op " + row.name;
+  for (const TensorDesc& desc : c.in) {
+    std::vector<std::string> dims;
+    for (const int64_t dim : desc.shape.dims()) dims.push_back(std::to_string(dim));
+    out += " --shape " + join(dims, ",");
+  }
+  const Json attrs = Json::parse(tuned_question(row.name, c.in, c.attrs).attributes);
+  for (const auto& item : attrs.items())
+    out += " --attr '" + item.key() + "=" +
+           (item.value().is_string() ? item.value().get<std::string>() : item.value().dump()) + "'";
+  return out;
+}
+
+const OpCase& largest_case(const OpRow& row) {
+  return *std::max_element(row.cases.begin(), row.cases.end(),
+                           [](const OpCase& a, const OpCase& b) {
+                             return a.in[0].shape.num_elements() < b.in[0].shape.num_elements();
+                           });
+}
+
+bool needs_tables(const OpRow& row) {
+  return std::all_of(row.cases.begin(), row.cases.end(),
+                     [](const OpCase& c) { return !c.fixed.empty(); });
+}
+
+std::string why_tables(const OpRow& row) {
+  return "Inputs of " + row.name +
+         " are places or tables that the others are read by, so random values will not do. It runs "
+         "with the shapes of its tests, such as " +
+         as_options(row, largest_case(row)) + "; bench step times it as a part of a step";
+}
+
+// The case of the op's tests that is this question: its inputs hold what the op needs, such as the
+// table of an optimiser step's blocks.
+std::optional<OpCase> test_case(const OpArguments& op) {
+  const std::string wanted = tuned_question(op.op.name, op.in, op.attrs).text();
+  for (const OpCase& c : op.op.cases) {
+    if (tuned_question(op.op.name, c.in, complete_attrs(op.op, c.attrs)).text() == wanted) return c;
+  }
+  return std::nullopt;
+}
+
+std::vector<HostTensor> inputs_for(const OpArguments& op) {
   if (op.fused) return case_inputs(with_inputs(*op.fused, kSeed), kSeed);
-  const std::optional<OpCase> sample = sample_case(op.op, op.in, op.attrs);
-  NETCL_CHECK(sample && op.op.reference && !op.op.view && !op.op.collective, ErrorCode::kUsage,
-              "bench op: ", op.op.name, " with ", op.in.size(),
-              " inputs has none that random values can be; choose another op");
+  NETCL_CHECK(op.op.reference && !op.op.view && !op.op.collective, ErrorCode::kUsage,
+              "bench op: ", op.op.name, " has no kernels of its own; choose another op");
+  std::optional<OpCase> sample = sample_case(op.op, op.in, op.attrs);
+  if (!sample) sample = test_case(op);
+  NETCL_CHECK(sample, ErrorCode::kUsage, "bench op: ", why_tables(op.op));
   return case_inputs(*sample, kSeed);
+}
+
+OpArguments arguments_of(const BenchOpOptions& options, OpDevice& place) {
+  try {
+    return op_arguments(options, place);
+  } catch (const Error& e) {
+    if (!options.layer.empty()) throw;
+    const OpRow& row = find_op(options.op);
+    if (row.cases.empty() || !needs_tables(row)) throw;
+    fail(e.code(), e.message(), ". ", why_tables(row));
+  }
 }
 
 std::vector<double> read(const Tensor& tensor, const TensorDesc& desc) {
@@ -96,8 +154,8 @@ Json gflops(const OpArguments& op, double seconds) {
 
 Json measure(const BenchOpOptions& options) {
   OpDevice place(options);
-  const OpArguments op = op_arguments(options, place);
-  const std::vector<HostTensor> in = random_inputs(op);
+  const OpArguments op = arguments_of(options, place);
+  const std::vector<HostTensor> in = inputs_for(op);
   const std::shared_ptr<Queue> queue = Queue::create(place.device());
   Eager eager(place.kernels(), queue);
   std::vector<Tensor> inputs;

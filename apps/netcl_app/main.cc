@@ -18,6 +18,7 @@
 #include "apps/netcl_app/tune/messages.h"
 #include "apps/netcl_app/verify/child.h"
 #include "apps/netcl_app/worker.h"
+#include "core/base/crash_note.h"
 #include "core/base/error.h"
 #include "core/base/json_doc.h"
 #include "core/base/text.h"
@@ -86,6 +87,7 @@ int main(int argc, char** argv) {
   netcl::app::add_probe_transports_command(app, run);
   const bool json =
       std::any_of(argv + 1, argv + argc, [](const char* a) { return std::string(a) == "--json"; });
+  netcl::watch_crashes({-1, netcl::exit_code(netcl::ErrorCode::kTraining), json});
   // Before workers run there is nothing to save; from then on the supervisor takes these signals.
   for (const int number : {SIGINT, SIGTERM})
     std::signal(number, json ? interrupted_with_document : interrupted);

@@ -1,12 +1,15 @@
 #include "apps/netcl_app/open_device.h"
 
+#include "core/base/crash_note.h"
 #include "core/base/error.h"
 #include "core/distributed/selectors.h"
 
 namespace netcl::app {
 
 FoundDevice find_device(const DeviceInfo& wanted) {
-  for (FoundDevice& found : enumerate_devices()) {
+  std::vector<FoundDevice> all = enumerate_devices();
+  watch_crashes_again();  // drivers' compilers install handlers of their own
+  for (FoundDevice& found : all) {
     if (found.info.platform_key == wanted.platform_key &&
         found.info.platform_device == wanted.platform_device) {
       found.info.selector = wanted.selector;

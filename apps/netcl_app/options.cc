@@ -34,6 +34,35 @@ std::vector<std::string> single_pins(const std::vector<std::string>& given) {
   return out;
 }
 
+// ID or ID(NAME=NUMBER,...), as all kernel sets take them.
+bool names_variant(const std::string& text) {
+  const size_t open = text.find('(');
+  if (open == std::string::npos) return text.find(')') == std::string::npos;
+  if (open == 0 || text.back() != ')') return false;
+  for (const std::string& setting : split(text.substr(open + 1, text.size() - open - 2), ',')) {
+    const size_t equal = setting.find('=');
+    if (equal == std::string::npos || equal == 0) return false;
+    const size_t digits = equal + (setting.compare(equal + 1, 1, "-") == 0 ? 2 : 1);
+    if (digits >= setting.size() ||
+        setting.find_first_not_of("0123456789", digits) != std::string::npos)
+      return false;
+  }
+  return true;
+}
+
+// The set must have kernels for the op, whether or not anything asks for it.
+void check_offered(const std::string& op, const std::string& wanted, const PluginHost& plugins) {
+  std::vector<std::string> able;
+  for (const Manifest* manifest : plugins.manifests("kernels")) {
+    const auto& all = manifest->provides;
+    const auto offers_op = [&](const Provision& p) { return offers(p, find_op(op)); };
+    if (std::any_of(all.begin(), all.end(), offers_op)) able.push_back(manifest->id);
+  }
+  NETCL_CHECK(std::find(able.begin(), able.end(), wanted) != able.end(), ErrorCode::kPlugin,
+              "--kernels ", op, "=", wanted, ": ", wanted, " has no kernels for ", op,
+              "; those that have: ", join(able, ", "));
+}
+
 // A fused op must be one for which a plugin has kernels: else the pin would be kept in vain.
 void check_fused_pin(const std::string& op, const std::string& wanted, const PluginHost& plugins) {
   std::vector<std::string> known;
@@ -76,6 +105,10 @@ std::map<std::string, KernelPin> CommonOptions::pins() const {
     NETCL_CHECK(is_fused(op) || parts[0] != KernelPin::kTrace, ErrorCode::kUsage, "--kernels ",
                 text, ": ", op, " is an op of its own, not one that a layer made of others; ",
                 KernelPin::kTrace, " is for ops such as \"vendor.op\"");
+    NETCL_CHECK(parts.size() <= 2 && (parts.size() < 2 || names_variant(parts[1])),
+                ErrorCode::kUsage, "--kernels ", text,
+                ": expected a variant ID or, with settings, ID(NAME=NUMBER,...), such as "
+                "matmul=generic:vec(ROWS=24)");
     out[op] = {parts[0], parts.size() > 1 ? parts[1] : ""};
   }
   return out;
@@ -94,7 +127,10 @@ void check_pins(const std::map<std::string, KernelPin>& pins, const PluginHost& 
     const std::string& wanted = pin.plugin;
     if (is_fused(op)) check_fused_pin(op, wanted, plugins);
     if (is_fused(op) && wanted == KernelPin::kTrace) continue;
-    if (std::find(ids.begin(), ids.end(), wanted) != ids.end()) continue;
+    if (std::find(ids.begin(), ids.end(), wanted) != ids.end()) {
+      if (!is_fused(op)) check_offered(op, wanted, plugins);
+      continue;
+    }
     for (const PluginRow& row : plugins.rows()) {
       NETCL_CHECK(row.id != wanted || row.state == "serving", ErrorCode::kPlugin, "--kernels ", op,
                   "=", wanted, ": the plugin is ", row.state, " (", row.code, "): ", row.detail);

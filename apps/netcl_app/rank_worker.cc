@@ -9,6 +9,7 @@
 #include "apps/netcl_app/init_from.h"
 #include "apps/netcl_app/model_setup.h"
 #include "apps/netcl_app/tuned_setup.h"
+#include "apps/netcl_app/unused_pins.h"
 #include "apps/netcl_app/update_choice.h"
 #include "core/base/clock.h"
 #include "core/base/environment.h"
@@ -99,6 +100,7 @@ void RankWorker::run_generation() {
   trainer_.emplace(trainer_options(), *replica_, group(), first_plan(), train_,
                    test_ ? &*test_ : nullptr, hooks());
   trainer_->prepare();
+  check_unused_pins(job_.pins, kernels_, plugins_, *device_);
   start_values();
   point(FaultPoints::kPrepared);
   if (job_.mode == "eval") return evaluate();

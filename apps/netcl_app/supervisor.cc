@@ -236,6 +236,10 @@ void Supervisor::handle_message(uint32_t place, const Json& message) {
     if (outcome_.error) worker.release();
     return;
   }
+  if (type == "crash") {  // its last words
+    worker.crash = message.at("text").get<std::string>();
+    return;
+  }
   if (type == "account") {
     accounts_[place].push_back(message);
     if (accounts_[place].size() > kKeptAccounts) accounts_[place].pop_front();
@@ -303,7 +307,7 @@ void Supervisor::handle_exit(uint32_t place) {
   const bool killed = status->by_signal && status->value == SIGKILL;
   lose(place, ErrorCode::kTraining,
        str_cat("the worker (pid ", worker.child.pid(), ") died", last_words(place), ": ",
-               status->describe(),
+               status->describe(), worker.crash.empty() ? "" : " " + worker.crash,
                killed ? "; the system kills when memory is short: see its log, or use a smaller "
                         "batch"
                       : "",

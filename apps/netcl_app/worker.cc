@@ -12,6 +12,7 @@
 #include "apps/netcl_app/rank_worker.h"
 #include "apps/netcl_app/replica_process.h"
 #include "apps/netcl_app/worker_status.h"
+#include "core/base/crash_note.h"
 #include "core/base/environment.h"
 #include "core/distributed/process.h"
 #include "core/distributed/snapshot.h"
@@ -46,6 +47,7 @@ int worker_main() {
   const std::optional<Problem> problem = problem_of([&] {
     job = job_from_json(Json::parse(text_from_fd(WorkerFds::kJob)));
     die_with_parent(static_cast<pid_t>(job.parent));
+    watch_crashes({WorkerFds::kStatus, 0, false});
     keep_to_own_cores(job);
     segment = Segment::attach(UniqueFd(WorkerFds::kSegment));
     segment->set_identity(job.rank, ::getpid(), job.label + " " + job.device.name);

@@ -53,6 +53,7 @@ class WorkerProcess {
   State state = State::kRunning;
   bool done = false;        // of the present generation
   bool said_error = false;  // which explains its end
+  std::string crash;        // where it crashed, in its own words
   bool released = false;
   std::vector<uint32_t> next_group;  // parked: the places that it wants to go on with, or empty
   Json account;                      // parked to go on: what it has done

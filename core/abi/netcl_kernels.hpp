@@ -17,6 +17,7 @@
 
 #include "netcl_plugin.hpp"
 #include "netcl_recipe.hpp"
+#include "netcl_variants.hpp"
 
 #pragma GCC visibility push(hidden)
 namespace netcl {
@@ -31,12 +32,24 @@ inline int64_t num_elements(const netcl_desc& desc) {
 // How is this op, with these concrete shapes, computed on this device? Valid during the call.
 class KernelCall {
  public:
-  KernelCall(Host host, netcl_device* device, const netcl_opkey& key, std::string_view variant)
-      : host_(host), device_(device), key_(key), variant_(variant) {}
+  KernelCall(Host host, netcl_device* device, const netcl_opkey& key, std::string_view variant,
+             Settings settings = {})
+      : host_(host),
+        device_(device),
+        key_(key),
+        variant_(variant),
+        settings_(std::move(settings)) {}
 
   std::string_view op() const { return view(key_.op); }
   // The variant that is to be planned: one of variants().
   std::string_view variant() const { return variant_; }
+  // In plan(): the value of one of tunables(), as asked for or its default.
+  int64_t tunable(std::string_view name) const {
+    for (const auto& [known, value] : settings_)
+      if (known == name) return value;
+    throw Failure(NETCL_E_BUG, "variant " + std::string(variant_) + " of " + std::string(op()) +
+                                   " has no tunable " + std::string(name));
+  }
   uint32_t n_inputs() const { return key_.n_in; }
   uint32_t n_outputs() const { return key_.n_out; }
   const netcl_desc& input(uint32_t i) const { return at(key_.in, key_.n_in, i); }
@@ -70,10 +83,7 @@ class KernelCall {
   netcl_device* device_;
   const netcl_opkey& key_;
   std::string_view variant_;
-};
-
-struct Variant {
-  std::string id, needs;  // what it needs, in words
+  Settings settings_;
 };
 
 // A plugin that offers kernels, beside what Base offers. Its manifest's `kinds` has "kernels",
@@ -85,11 +95,15 @@ class KernelSet : public Base {
     kernels_.size = sizeof(kernels_);
     kernels_.plan = &KernelSet::emit_recipe;
     kernels_.enumerate = &KernelSet::emit_variants;
+    kernels_.tunables = &KernelSet::emit_tunables;
   }
 
   // The ways in which the op can be computed, best guess for this device first. They are asked in
   // this order, or the one alone that a user names (--kernels OP=PLUGIN:VARIANT).
   virtual std::vector<Variant> variants(const KernelCall&) const { return {{"default", ""}}; }
+  // The knobs of call.variant() for this op on this device; plan() asks for their values with
+  // call.tunable(NAME). `netcl-app tune` tries the values, plugins verify checks each of them.
+  virtual std::vector<Tunable> tunables(const KernelCall&) const { return {}; }
   // Says what to launch for call.variant(). Throws Decline, saying why, for an op, a shape, a type
   // or a device that it does not serve; then the next variant is asked.
   virtual void plan(const KernelCall& call, Recipe& recipe) const = 0;
@@ -125,11 +139,15 @@ class KernelSet : public Base {
                               void* ctx) {
     return guard(of(p).host(), call, [&] {
       const Host host(of(p).host(), call);
+      const AskedVariant wanted(view(variant));
       std::string reasons, last;
-      for (const Variant& v : of(p).asked(KernelCall(host, device, *key, view(variant)))) {
+      for (const Variant& v : of(p).asked(KernelCall(host, device, *key, wanted.id))) {
         try {
-          Recipe recipe(host, v.id);
-          of(p).plan(KernelCall(host, device, *key, v.id), recipe);
+          std::string name = v.id;
+          Settings settings =
+              wanted.complete(of(p).tunables(KernelCall(host, device, *key, v.id)), &name);
+          Recipe recipe(host, name);
+          of(p).plan(KernelCall(host, device, *key, v.id, std::move(settings)), recipe);
           return recipe.emit(sink, ctx);
         } catch (const Decline& e) {
           if (last != e.what()) reasons += (reasons.empty() ? "" : "; ") + std::string(e.what());
@@ -147,6 +165,27 @@ class KernelSet : public Base {
       for (const Variant& v : of(p).variants(question)) {
         const netcl_variant item{to_abi(v.id), to_abi(v.needs)};
         check(sink(ctx, &item), "sink");
+      }
+    });
+  }
+
+  static netcl_rc emit_tunables(netcl_plugin* p, netcl_call* call, netcl_device* device,
+                                const netcl_opkey* key, netcl_str variant, netcl_sink sink,
+                                void* ctx) {
+    return guard(of(p).host(), call, [&] {
+      const AskedVariant wanted(view(variant));
+      const KernelCall question(Host(of(p).host(), call), device, *key, wanted.id);
+      for (const Variant& v : of(p).asked(question)) {
+        const KernelCall one(question.host(), device, *key, v.id);
+        for (const Tunable& t : of(p).tunables(one)) {
+          netcl_tunable item{};
+          item.name = to_abi(t.name);
+          item.values = t.values.data();
+          item.n_values = static_cast<uint32_t>(t.values.size());
+          item.def = t.def;
+          check(sink(ctx, &item), "sink");
+        }
+        return;  // of no variant's name: those of the best guess
       }
     });
   }

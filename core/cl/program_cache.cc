@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <sstream>
 
 #include "core/base/file.h"
 
@@ -17,10 +18,17 @@ struct EntryHeader {
 constexpr int kBuildAttempts = 2;
 constexpr char kMagic[8] = {'n', 'e', 't', 'c', 'l', 'p', 'r', '1'};
 
-std::string first_lines(const std::string& text, size_t lines) {
-  size_t end = 0;
-  while (lines-- > 0 && end != std::string::npos) end = text.find('\n', end + 1);
-  return text.substr(0, end);
+constexpr size_t kShownLines = 12, kShownColumns = 120;
+
+// How the text begins, for messages: an expression in a macro can be pages.
+std::string beginning(const std::string& text) {
+  std::istringstream in(text);
+  std::string out, line;
+  for (size_t i = 0; i < kShownLines && std::getline(in, line); ++i) {
+    if (line.size() > kShownColumns) line = line.substr(0, kShownColumns) + " ...";
+    out += line + '\n';
+  }
+  return out;
 }
 
 }  // namespace
@@ -77,8 +85,8 @@ void ProgramCache::report_failure(const cl::Program& program, const std::string&
   std::string text;
   program.getBuildInfo(device_, CL_PROGRAM_BUILD_LOG, &text);
   fail(ErrorCode::kDevice, "building a kernel on ", info_.name, " failed with ",
-       cl_error_name(e.err()), "\noptions: ", options, "\ncompiler: ", text, "\nsource:\n",
-       first_lines(source, 12));
+       cl_error_name(e.err()), "\ncompiler: ", text, "\noptions: ", options, "\nsource:\n",
+       beginning(source));
 }
 
 bool ProgramCache::load(const fs::path& path, uint64_t key, const std::string& options,

@@ -19,6 +19,53 @@ bool matches_text(const ordered_json& wanted, const std::string& value) {
 
 }  // namespace
 
+namespace {
+
+bool is_texts(const ordered_json& value) {
+  return value.is_string() ||
+         (value.is_array() && std::all_of(value.begin(), value.end(),
+                                          [](const ordered_json& v) { return v.is_string(); }));
+}
+
+bool is_version(const ordered_json& value) {
+  if (!value.is_string()) return false;
+  const std::string text = value.get<std::string>();
+  const auto digit = [&](size_t i) { return text[i] >= '0' && text[i] <= '9'; };
+  return text.size() == 3 && digit(0) && text[1] == '.' && digit(2);
+}
+
+}  // namespace
+
+std::string rule_problem(const ordered_json& rule) {
+  const std::vector<std::string> members = {"vendor",
+                                            "platform",
+                                            "name",
+                                            "arch",
+                                            "type",
+                                            "driver",
+                                            "extensions",
+                                            "cl",
+                                            "min_local_mem_bytes",
+                                            "min_compute_units"};
+  for (const auto& item : rule.items()) {
+    const std::string& key = item.key();
+    const ordered_json& value = item.value();
+    if (std::find(members.begin(), members.end(), key) == members.end())
+      return str_cat("unknown member \"", key, "\"", suggest(key, members));
+    const bool is_count = key.rfind("min_", 0) == 0;
+    const bool good = is_count      ? value.is_number_integer() && value >= 0
+                      : key == "cl" ? is_version(value)
+                                    : is_texts(value);
+    if (!good)
+      return str_cat("\"", key, "\" must be ",
+                     is_count      ? "a number"
+                     : key == "cl" ? "a version, such as \"1.2\""
+                                   : "text or a list of texts",
+                     ", found ", value.dump());
+  }
+  return "";
+}
+
 std::optional<std::string> mismatch(const ordered_json& rule, const DeviceInfo& device) {
   const std::vector<std::pair<std::string, std::string>> texts = {
       {"vendor", device.vendor}, {"platform", device.platform}, {"name", device.name},

@@ -82,13 +82,27 @@ void check_hash(const fs::path& file, const std::string& wanted) {
   }
 }
 
-void check_permissions(const fs::path& path) {
+namespace {
+
+void check_not_open(const fs::path& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return;
+  if (::stat(path.c_str(), &info) != 0) return;  // through links
   if ((info.st_mode & S_IWOTH) != 0) {
     refuse("NPL-07", path.string(),
            " can be written by every user of this machine; run: chmod o-w ", path.string());
   }
+}
+
+}  // namespace
+
+void check_permissions(const fs::path& directory) {
+  check_not_open(directory);
+  std::error_code error;
+  // Where this user may not look nothing is read either.
+  const auto options = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator it(directory, options, error), end; !error && it != end;
+       it.increment(error))
+    check_not_open(it->path());
 }
 
 }  // namespace netcl

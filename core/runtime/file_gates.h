@@ -30,8 +30,8 @@ void check_shared_object(const std::filesystem::path& library);
 // NPL-06: the file's SHA-256, in lower-case hexadecimal digits.
 void check_hash(const std::filesystem::path& file, const std::string& wanted);
 
-// NPL-07: not writable by every user.
-void check_permissions(const std::filesystem::path& path);
+// NPL-07: neither the directory nor anything below it is writable by every user.
+void check_permissions(const std::filesystem::path& directory);
 
 }  // namespace netcl
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/crash_note.h"
 #include "core/runtime/host_call.h"
 
 namespace netcl {
@@ -113,6 +114,9 @@ struct PlanSink {
           copy_recipe(recipe, self->plugin->id(), self->question->in.size(),
                       self->question->out.size(), *self->device));
       copied->native = std::move(native);
+      for (const RecipeLaunch& launch : copied->launches)
+        note_kernel(launch.entry, str_cat("kernel ", launch.entry, " of plugin ", copied->plugin,
+                                          ", variant ", copied->variant));
       self->recipe = std::move(copied);
       return NETCL_OK;
     } catch (const std::exception& e) {

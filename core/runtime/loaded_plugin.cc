@@ -3,6 +3,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "core/base/crash_note.h"
 #include "core/base/error.h"
 #include "core/runtime/plugin_host.h"
 
@@ -47,6 +48,8 @@ netcl_plugin_open_fn load_entry(const Manifest& manifest) {
 
 LoadedPlugin::LoadedPlugin(const Manifest& manifest, Logger log, const netcl_host& host)
     : manifest_(manifest), log_(std::move(log)) {
+  const std::string doing = "being opened";
+  const CrashNote note(manifest_.id, doing);
   const netcl_plugin_open_fn open = load_entry(manifest_);
   api_.size = sizeof(api_);
   netcl_call call{manifest_.id, manifest_.directory.string(), log_, "", 0, nullptr};
@@ -77,6 +80,7 @@ netcl_rc LoadedPlugin::call(const std::string& what,
                             const std::function<netcl_rc(netcl_call*)>& body,
                             std::string* reason) const {
   netcl_call call{manifest_.id, manifest_.directory.string(), log_, "", 0, nullptr};
+  const CrashNote note(manifest_.id, what);
   const netcl_rc rc = body(&call);
   if (rc == NETCL_OK) return rc;
   if (rc == NETCL_DECLINE) {
@@ -93,6 +97,8 @@ netcl_rc LoadedPlugin::call(const std::string& what,
 netcl_rc LoadedPlugin::raw_call(const std::function<netcl_rc(netcl_call*)>& body,
                                 std::string* text) const {
   netcl_call call{manifest_.id, manifest_.directory.string(), log_, "", 0, nullptr};
+  const std::string doing = "in one of its functions";
+  const CrashNote note(manifest_.id, doing);
   const netcl_rc rc = body(&call);
   *text = call.error;
   return rc;

@@ -8,6 +8,7 @@
 #include "core/base/json_doc.h"
 #include "core/base/text.h"
 #include "core/runtime/file_gates.h"
+#include "core/runtime/manifest_members.h"
 
 namespace netcl {
 namespace fs = std::filesystem;
@@ -19,7 +20,6 @@ constexpr const char* kSchema = "netcl-plugin/1";
 constexpr const char* kMachine = "linux-x86_64";
 constexpr size_t kMaxId = 64;
 constexpr uint64_t kMaxManifestBytes = 1 << 20;
-constexpr int kMaxPriority = 1'000'000;
 
 const std::vector<std::string>& known_keys() {
   static const std::vector<std::string> keys = {"manifest", "id",     "version", "name",
@@ -38,19 +38,21 @@ std::string line_column(const std::string& text, size_t offset) {
   return str_cat(line, ":", column);
 }
 
-ordered_json parse(const fs::path& path) {
+std::string text_of(const fs::path& path) {
   std::error_code error;
   const uint64_t size = fs::file_size(path, error);
   if (error) refuse("NPL-01", path.string(), ": cannot be read: ", error.message());
   if (size > kMaxManifestBytes)
     refuse("NPL-01", path.string(), ": ", size, " bytes; a manifest has at most ",
            kMaxManifestBytes);
-  std::string text;
   try {
-    text = read_file(path, ErrorCode::kPlugin);
+    return read_file(path, ErrorCode::kPlugin);
   } catch (const Error& e) {
     refuse("NPL-01", e.message());
   }
+}
+
+ordered_json parse(const fs::path& path, const std::string& text) {
   try {
     ordered_json json = ordered_json::parse(text);
     if (!json.is_object())
@@ -82,93 +84,29 @@ void check_id(const std::string& id, const fs::path& path) {
          ordered_json(id).dump());
 }
 
-const ordered_json& member(const ordered_json& json, const char* key, const fs::path& path) {
-  const auto found = json.find(key);
-  if (found == json.end()) refuse("NPL-01", path.string(), ": the key \"", key, "\" is missing");
-  return *found;
-}
-
-std::string text_member(const ordered_json& json, const char* key, const fs::path& path) {
-  const ordered_json& value = member(json, key, path);
-  if (!value.is_string() || value.get<std::string>().empty()) {
-    refuse("NPL-01", path.string(), ": \"", key, "\" must be non-empty text, found ", value.dump());
+// "data": {"variants": "variants.json", "tuned": ["tuned/*.jsonl"]}; other members are the plugin's
+// own.
+void read_data(const ordered_json& json, const fs::path& path, Manifest& out) {
+  if (!json.contains("data")) return;
+  const ordered_json& data = json["data"];
+  if (!data.is_object()) refuse("NPL-01", path.string(), ": \"data\" must be an object");
+  if (data.contains("variants")) {
+    const ordered_json& name = data["variants"];
+    if (!name.is_string())
+      refuse("NPL-01", path.string(), ": data.variants must be the name of a file, found ",
+             name.dump());
+    out.variants = name.get<std::string>();
+    file_inside(out.directory, out.variants, "NPL-03");
   }
-  return value.get<std::string>();
-}
-
-std::vector<std::string> text_list(const ordered_json& value, const std::string& key,
-                                   const fs::path& path) {
-  if (!value.is_array()) refuse("NPL-01", path.string(), ": \"", key, "\" must be a list of texts");
-  std::vector<std::string> out;
-  for (const ordered_json& item : value) {
-    if (!item.is_string())
-      refuse("NPL-01", path.string(), ": \"", key, "\" must be a list of texts");
-    out.push_back(item.get<std::string>());
-  }
-  return out;
-}
-
-Provision read_provision(const ordered_json& json, size_t index, const fs::path& path) {
-  const std::string where = str_cat("provides[", index, "]");
-  if (!json.is_object()) refuse("NPL-01", path.string(), ": ", where, " must be an object");
-  Provision out;
-  int named = 0;
-  for (const auto& [key, target] : {std::pair<const char*, std::string*>{"op", &out.op},
-                                    {"family", &out.family},
-                                    {"layer", &out.layer},
-                                    {"transport", &out.transport}}) {
-    if (json.contains(key)) {
-      *target = text_member(json, key, path);
-      ++named;
-    }
-  }
-  if (named != 1)
-    refuse("NPL-01", path.string(), ": ", where, " must have one of op, family, layer, transport");
-  if (json.contains("dtypes")) out.dtypes = text_list(json["dtypes"], where + ".dtypes", path);
-  for (const auto& [key, target] :
-       {std::pair<const char*, std::vector<ordered_json>*>{"match", &out.match},
-        {"never", &out.never}}) {
-    if (!json.contains(key)) continue;
-    if (!json[key].is_array())
-      refuse("NPL-01", path.string(), ": ", where, ".", key, " must be a list of objects");
-    for (const ordered_json& rule : json[key]) {
-      if (!rule.is_object())
-        refuse("NPL-01", path.string(), ": ", where, ".", key, " must be a list of objects");
-      target->push_back(rule);
-    }
-  }
-  if (json.contains("priority")) {
-    const ordered_json& priority = json["priority"];
-    if (!priority.is_number_integer() || priority < -kMaxPriority || priority > kMaxPriority) {
-      refuse("NPL-01", path.string(), ": ", where, ".priority must be an integer of at most ",
-             kMaxPriority);
-    }
-    out.priority = priority.get<int>();
-  }
-  if (json.contains("one_context")) {
-    if (!json["one_context"].is_boolean() || out.transport.empty()) {
-      refuse("NPL-01", path.string(), ": ", where,
-             ".one_context must be true or false, beside \"transport\"");
-    }
-    out.one_context = json["one_context"].get<bool>();
-  }
-  return out;
-}
-
-// "data": {"tuned": ["tuned/*.jsonl"]}; other members are the plugin's own.
-std::vector<std::string> read_tuned(const ordered_json& json, const fs::path& path) {
-  if (!json.contains("data")) return {};
-  if (!json["data"].is_object()) refuse("NPL-01", path.string(), ": \"data\" must be an object");
-  if (!json["data"].contains("tuned")) return {};
-  std::vector<std::string> out = text_list(json["data"]["tuned"], "data.tuned", path);
-  for (const std::string& glob : out) {
+  if (!data.contains("tuned")) return;
+  out.tuned = text_list(data["tuned"], "data.tuned", path);
+  for (const std::string& glob : out.tuned) {
     const fs::path pattern(glob);
     const bool leads_out = std::find(pattern.begin(), pattern.end(), "..") != pattern.end();
     if (pattern.is_absolute() || leads_out || pattern.filename().empty())
       refuse("NPL-03", path.string(), ": data.tuned: \"", glob,
              "\" must name files below the plugin's directory, such as tuned/*.jsonl");
   }
-  return out;
 }
 
 void read_members(const ordered_json& json, const fs::path& path, Manifest& out) {
@@ -196,8 +134,8 @@ void read_members(const ordered_json& json, const fs::path& path, Manifest& out)
   const ordered_json& provides = member(json, "provides", path);
   if (!provides.is_array()) refuse("NPL-01", path.string(), ": \"provides\" must be a list");
   for (size_t i = 0; i < provides.size(); ++i)
-    out.provides.push_back(read_provision(provides[i], i, path));
-  out.tuned = read_tuned(json, path);
+    out.provides.push_back(read_provision(provides[i], i, path, &out.warnings));
+  read_data(json, path, out);
   for (const auto& item : json.items()) {
     const auto& keys = known_keys();
     if (std::find(keys.begin(), keys.end(), item.key()) != keys.end()) continue;
@@ -238,6 +176,40 @@ void check_hashes(const ordered_json& json, const fs::path& path, const fs::path
   }
 }
 
+// What the text says of the plugin; the result's manifest is set as soon as the id is known.
+ordered_json read_claims(const fs::path& path, const std::string& text, ManifestResult* result) {
+  ordered_json json = parse(path, text);
+  Manifest m;
+  m.directory = path.parent_path();
+  m.id = text_member(json, "id", path);
+  check_id(m.id, path);
+  result->manifest = m;
+  const std::string schema = text_member(json, "manifest", path);
+  if (schema != kSchema) {
+    refuse("NPL-02", path.string(), ": schema \"", schema, "\"; this netcl reads \"", kSchema,
+           "\"");
+  }
+  read_members(json, path, m);
+  result->manifest = m;
+  check_abi(m);
+  return json;
+}
+
+// Calls gates(path of plugin.json in the real directory, &result) and keeps what they refuse.
+template <typename Gates>
+ManifestResult read(const fs::path& directory, const Gates& gates) {
+  ManifestResult result;
+  try {
+    std::error_code error;
+    const fs::path real = fs::canonical(directory, error);
+    if (error) refuse("NPL-01", directory.string(), ": cannot be read: ", error.message());
+    gates(real / "plugin.json", &result);
+  } catch (const Refused& r) {
+    result.refusal = r.refusal;
+  }
+  return result;
+}
+
 }  // namespace
 
 bool Manifest::has_kind(const std::string& kind) const {
@@ -245,34 +217,22 @@ bool Manifest::has_kind(const std::string& kind) const {
 }
 
 ManifestResult read_manifest(const fs::path& directory) {
-  ManifestResult result;
-  try {
-    Manifest m;
-    std::error_code error;
-    m.directory = fs::canonical(directory, error);
-    if (error) refuse("NPL-01", directory.string(), ": cannot be read: ", error.message());
-    const fs::path path = m.directory / "plugin.json";
-    const ordered_json json = parse(path);
-    m.id = text_member(json, "id", path);
-    check_id(m.id, path);
-    result.manifest = m;
-    const std::string schema = text_member(json, "manifest", path);
-    if (schema != kSchema) {
-      refuse("NPL-02", path.string(), ": schema \"", schema, "\"; this netcl reads \"", kSchema,
-             "\"");
-    }
-    read_members(json, path, m);
-    result.manifest = m;
-    check_abi(m);
+  return read(directory, [](const fs::path& path, ManifestResult* result) {
+    const ordered_json json = read_claims(path, text_of(path), result);
+    Manifest m = *result->manifest;
     find_library(json, path, m);
     check_shared_object(m.library);
     check_hashes(json, path, m.directory);
-    for (const fs::path& p : {m.directory, path, m.library}) check_permissions(p);
-    result.manifest = m;
-  } catch (const Refused& r) {
-    result.refusal = r.refusal;
-  }
-  return result;
+    check_permissions(m.directory);
+    result->manifest = m;
+  });
+}
+
+ManifestResult check_manifest(const fs::path& directory, const std::string& text) {
+  return read(directory, [&](const fs::path& path, ManifestResult* result) {
+    read_claims(path, text, result);
+    check_permissions(result->manifest->directory);
+  });
 }
 
 }  // namespace netcl

@@ -34,8 +34,9 @@ struct Manifest {
   std::vector<std::string> kinds;  // "kernels", "layer", "transport"
   uint32_t abi_major = 0, abi_minor = 0;
   std::vector<Provision> provides;
-  std::vector<std::string> tuned;     // data.tuned: globs of files of tuned records
-  std::vector<std::string> warnings;  // unknown keys, with the nearest known name
+  std::string variants = "variants.json";  // data.variants: of a kernel set that is pure data
+  std::vector<std::string> tuned;          // data.tuned: globs of files of tuned records
+  std::vector<std::string> warnings;  // unknown keys, ops and types, with the nearest known name
 
   bool has_kind(const std::string& kind) const;
 };
@@ -47,6 +48,12 @@ struct ManifestResult {
   std::optional<Refusal> refusal;
 };
 ManifestResult read_manifest(const std::filesystem::path& directory);
+// The same of a manifest that is to be written into the directory: all gates but those of the
+// library and the hashes, which need not be there yet.
+ManifestResult check_manifest(const std::filesystem::path& directory, const std::string& text);
+
+// What is wrong with an object of `match` or `never` whatever the device is, or "".
+std::string rule_problem(const nlohmann::ordered_json& rule);
 
 // Why a device does not match an object of `match` (the first failing member), or nullopt.
 // Members are AND: vendor platform name arch type driver (globs; text or a list of texts),

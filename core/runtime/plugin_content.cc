@@ -95,11 +95,11 @@ PluginContents::Files PluginContents::read(const Manifest& manifest) {
     return JsonDoc::parse(read_file(path, ErrorCode::kPlugin), path.string())->root();
   };
   std::error_code error;
-  if (!fs::exists(manifest.directory / "variants.json", error)) {
+  if (!fs::exists(manifest.directory / manifest.variants, error)) {
     out.all = sha256_hex(content_of_all(manifest));
     return out;
   }
-  out.variants.push_back(parsed("variants.json"));
+  out.variants.push_back(parsed(manifest.variants));
   const Json files = out.variants[0].value("files", Json::array());
   for (const Json& file : files) out.variants.push_back(parsed(file.get<std::string>()));
   return out;
@@ -117,7 +117,7 @@ const PluginContent& PluginContents::of(const Manifest& manifest, const OpRow& o
             : sha256_hex(OpOfPack(manifest.directory, files.variants, op).content());
     return known_[{manifest.id, op.name}] = {kernels, files.library};
   } catch (const Json::exception& e) {
-    fail(ErrorCode::kPlugin, manifest.directory.string(), ": variants.json: ", e.what());
+    fail(ErrorCode::kPlugin, manifest.directory.string(), ": ", manifest.variants, ": ", e.what());
   }
 }
 

@@ -14,10 +14,10 @@
 namespace netcl {
 
 struct PluginContent {
-  // SHA-256 over what determines the kernels of the op: in a set with a variants.json its variants
-  // there, those of its family and the sources that they name, so that a change of other ops'
-  // kernels leaves it alone; in any other set all files that end in .json, .cl or .h but the
-  // manifest, and the library.
+  // SHA-256 over what determines the kernels of the op: in a set with a variants.json (or what
+  // data.variants names in its place) its variants there, those of its family and the sources that
+  // they name, so that a change of other ops' kernels leaves it alone; in any other set all files
+  // that end in .json, .cl or .h but the manifest, and the library.
   std::string kernels;
   // Of the library alone: what reads variants.json may change, too.
   std::string library;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/runtime/tuned_fit.h"
 
 namespace netcl {
 
@@ -15,8 +17,8 @@ namespace {
 
 constexpr size_t kMaxLine = 64 * 1024, kMaxText = 4096, kMaxList = 64;
 constexpr int kMaxDepth = 6;
-constexpr int64_t kMaxElements = int64_t{1} << 40;
-constexpr double kMaxMicroseconds = 1e9;  // a quarter of an hour for one op: nobody measured that
+// A nanosecond, and a quarter of an hour: nobody measured less or more for one op.
+constexpr double kMinMicroseconds = 1e-3, kMaxMicroseconds = 1e9;
 
 // Why a line is no record.
 struct Damage {
@@ -46,10 +48,25 @@ void check_depth(std::string_view text) {
   }
 }
 
+// Of a key that is given twice the parser would keep the last.
+struct KeyCheck {
+  std::vector<std::set<std::string>> open;  // keys of the objects that are open
+
+  bool operator()(int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key) {
+      const std::string key = parsed.get<std::string>();
+      if (!open.back().insert(key).second) damaged("\"", key, "\" is given twice");
+    }
+    return true;
+  }
+};
+
 Json parse(std::string_view text) {
   if (text.size() > kMaxLine) damaged(text.size(), " bytes; a record has at most ", kMaxLine);
   check_depth(text);
-  Json out = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json out = Json::parse(text, KeyCheck(), /*allow_exceptions=*/false);
   if (out.is_discarded()) damaged("not JSON");
   if (!out.is_object()) damaged("expected an object, found ", out.type_name());
   return out;
@@ -100,7 +117,7 @@ double microseconds(const Json& json, const char* key) {
   const Json& value = member(json, key);
   if (!value.is_number()) damaged("\"", key, "\" must be a number");
   const double out = value.get<double>();
-  if (!(out > 0 && out <= kMaxMicroseconds))
+  if (!(out >= kMinMicroseconds && out <= kMaxMicroseconds))
     damaged("\"", key, "\" is ", value.dump(), "; no time that was measured");
   return out;
 }
@@ -146,9 +163,9 @@ TensorDesc desc_of(const Json& dtype, const Json& dims) {
   if (list(dims, "shapes").size() > NETCL_MAX_RANK)
     damaged("\"shapes\": more than ", NETCL_MAX_RANK, " dimensions");
   for (const Json& dim : dims) {
-    sizes.push_back(count(dim, "shapes", kMaxElements));
-    if (sizes.back() > 0 && elements > kMaxElements / sizes.back())
-      damaged("\"shapes\": more than ", kMaxElements, " elements");
+    sizes.push_back(count(dim, "shapes", kMaxTunedElements));
+    if (sizes.back() > 0 && elements > kMaxTunedElements / sizes.back())
+      damaged("\"shapes\": more than ", kMaxTunedElements, " elements");
     elements *= std::max<int64_t>(sizes.back(), 1);
   }
   out.shape = Shape(std::move(sizes));
@@ -186,6 +203,8 @@ TunedRecord read_record(const Json& json) {
   out.question = read_question(json);
   out.numerics = text_of(json, "numerics");
   out.device = read_device(object(json, "device"));
+  const std::string problem = question_problem(out.question, out.device.max_alloc_bytes);
+  if (!problem.empty()) damaged(problem);
   const Json& software = object(json, "software");
   out.software = {text_of(software, "platform", true), text_of(software, "opencl", true),
                   text_of(software, "driver", true)};

@@ -9,6 +9,8 @@
 #include "core/base/environment.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/ops/op.h"
+#include "core/runtime/tuned_fit.h"
 
 namespace netcl {
 namespace fs = std::filesystem;
@@ -83,6 +85,23 @@ std::optional<ShapeList> quick_shapes(std::string_view line) {
     ++at;
   }
   return out;
+}
+
+// Whether a question can be near these shapes. What never can be is read at once, so that it is
+// warned about.
+bool may_be_asked(const std::string& op, const std::optional<ShapeList>& shapes) {
+  const OpRow* row = row_of(op);
+  if (row == nullptr) return false;
+  if (!shapes) return true;
+  if (shapes->size() < row->min_in || shapes->size() > row->max_in) return false;
+  for (const auto& dims : *shapes) {
+    int64_t elements = 1;
+    for (const int64_t dim : dims) {
+      if (dim > 0 && elements > kMaxTunedElements / dim) return false;
+      elements *= std::max<int64_t>(dim, 1);
+    }
+  }
+  return true;
 }
 
 // Of two records with one key the later stands. A search of the user's looked at all kernel sets;
@@ -182,11 +201,10 @@ void TunedStore::index_file(size_t i) {
   for (const NumberedLine& line : numbered_lines(texts_[i])) {
     Line one{i, line.number, line.text, std::nullopt, false, nullptr};
     std::string op = op_of(line.text);
-    if (!op.empty()) {
-      one.shapes = quick_shapes(line.text);
-    } else {  // written by hand, or damaged
+    if (!op.empty()) one.shapes = quick_shapes(line.text);
+    if (!may_be_asked(op, one.shapes)) {  // written by hand, or damaged
       read(&one);
-      if (one.record) op = one.record->record.question.op;
+      op = one.record ? one.record->record.question.op : "";
     }
     if (!op.empty()) lines_[op].push_back(std::move(one));
   }

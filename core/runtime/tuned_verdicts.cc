@@ -12,6 +12,7 @@
 
 #include "core/base/append.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/sha256.h"
 #include "core/base/text.h"
 #include "core/base/unique_fd.h"
@@ -24,6 +25,18 @@ namespace {
 constexpr size_t kKeyDigits = 32, kMaxWhy = 500;
 constexpr const char* kEndedItsProcess =
     "an earlier check of it ended the process; `netcl-app tune --again` tries it once more";
+constexpr const char* kEndedTheMachine =
+    "the machine went down while it was tried; `netcl-app tune --again` tries it once more";
+
+// Another one after every start of the system; "" where there is none.
+std::string start_of_system() {
+  try {
+    const std::string text = read_file("/proc/sys/kernel/random/boot_id", ErrorCode::kPlugin);
+    return text.substr(0, text.find('\n'));
+  } catch (const Error&) {
+    return "";
+  }
+}
 
 // A lock that goes with the process that holds it.
 UniqueFd lock_file(const fs::path& file) {
@@ -49,6 +62,7 @@ std::string TunedVerdicts::key(const std::string& text) {
 
 void TunedVerdicts::read() {
   read_ = true;
+  const std::string start = start_of_system();
   std::ifstream in(file_, std::ios::binary);
   std::string line;
   while (std::getline(in, line)) {
@@ -59,6 +73,8 @@ void TunedVerdicts::read() {
       verdict.state = TunedVerdict::State::kPassed;
     } else if (rest == "begun") {
       verdict = {TunedVerdict::State::kBegun, kEndedItsProcess};
+    } else if (rest.rfind("tried ", 0) == 0) {
+      if (rest.substr(6) != start) verdict = {TunedVerdict::State::kBegun, kEndedTheMachine};
     } else if (rest.rfind("failed ", 0) == 0) {
       verdict = {TunedVerdict::State::kFailed, rest.substr(7)};
     } else if (rest != "open") {
@@ -91,6 +107,15 @@ bool TunedVerdicts::keep(const std::string& key, TunedVerdict::State state,
     case TunedVerdict::State::kFailed:
       line += " failed " + why.substr(0, kMaxWhy);
   }
+  return append(std::move(line));
+}
+
+bool TunedVerdicts::keep_tried(const std::string& key) {
+  known_[key] = {};
+  return append(key + " tried " + start_of_system());
+}
+
+bool TunedVerdicts::append(std::string line) const {
   std::replace(line.begin(), line.end(), '\n', ' ');
   if (file_.empty()) return false;
   try {

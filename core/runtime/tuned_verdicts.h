@@ -1,9 +1,10 @@
 // Outcomes of checks of tuned variants, kept in a file of the user's, so that each check is made
 // once and a kernel that ended its process is not tried again.
 //
-// The file holds a line an event: a key of 32 hexadecimal digits, then `begun`, `passed`, `open`
-// (as if nothing had been) or `failed` with the reason. The last line of a key counts. Lines that
-// are none of this are passed over.
+// The file holds a line an event: a key of 32 hexadecimal digits, then `begun` (in the process that
+// wrote it), `tried` with the id of the system's start (in a child of that process), `passed`,
+// `open` (as if nothing had been) or `failed` with the reason. The last line of a key counts. Lines
+// that are none of this are passed over.
 // Threads: one at a time; processes are kept apart by a lock on the file.
 #ifndef NETCL_CORE_RUNTIME_TUNED_VERDICTS_H_
 #define NETCL_CORE_RUNTIME_TUNED_VERDICTS_H_
@@ -42,9 +43,14 @@ class TunedVerdicts {
 
   // One event, for who checks elsewhere. False if it cannot be kept.
   bool keep(const std::string& key, TunedVerdict::State state, const std::string& why = "");
+  // A child of this process tries it, and this process will keep how that ended. Where it cannot,
+  // because it was ended itself, nothing is known of the variant: only what took the whole machine
+  // down counts as begun.
+  bool keep_tried(const std::string& key);
 
  private:
   void read();
+  bool append(std::string line) const;
   TunedVerdict check_now(const std::string& key, const std::function<std::string()>& check);
 
   const std::filesystem::path file_;

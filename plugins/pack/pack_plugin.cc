@@ -25,6 +25,14 @@ std::string manifest_text(const nlohmann::json& manifest, const char* key,
   return manifest[key].get<std::string>();
 }
 
+// The file that data.variants names.
+std::string variants_name(const nlohmann::json& manifest, const std::string& path) {
+  const auto data = manifest.find("data");
+  if (data == manifest.end() || !data->is_object() || !data->contains("variants"))
+    return "variants.json";
+  return manifest_text(*data, "variants", path);
+}
+
 const std::vector<VariantSpec>* find(
     const std::map<std::string, std::vector<VariantSpec>, std::less<>>& table, netcl_str name) {
   const auto it = table.find(plugin::view(name));
@@ -38,10 +46,12 @@ PackPlugin& of(netcl_plugin* p) { return static_cast<PackPlugin&>(plugin::self(p
 PackPlugin::PackPlugin(const netcl_host* host, netcl_call* call)
     : Plugin(host), dir_(plugin::Host(host, call).plugin_dir()) {
   const std::string path = dir_ + "/plugin.json";
-  const auto manifest = nlohmann::json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
+  const auto manifest = nlohmann::json::parse(read_text(path), nullptr, /*allow_exceptions=*/false,
+                                              /*ignore_comments=*/true);  // before it is sealed
   if (manifest.is_discarded()) throw plugin::Failure(NETCL_E_ARG, path + ": not JSON");
   id_ = manifest_text(manifest, "id", path);
   version_ = manifest_text(manifest, "version", path);
+  variants_file_ = variants_name(manifest, path);
 }
 
 const void* PackPlugin::query(std::string_view interface_name) {
@@ -53,7 +63,7 @@ const void* PackPlugin::query(std::string_view interface_name) {
 const VariantFile& PackPlugin::variants() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (variants_ == nullptr) {
-    const std::string path = dir_ + "/variants.json";
+    const std::string path = dir_ + "/" + variants_file_;
     auto all = std::make_unique<VariantFile>(read_variants(read_text(path), path));
     for (const std::string& name : all->files) {
       const std::string part = dir_ + "/" + name;

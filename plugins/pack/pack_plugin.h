@@ -1,5 +1,6 @@
 // PackPlugin: a kernel set that is pure data. Serves "netcl.kernels/1" from variants.json and .cl
-// files in the plugin's directory; id and version come from its plugin.json.
+// files in the plugin's directory; id, version and the name of the former come from its
+// plugin.json.
 //
 // Files are read at the first plan and kept for the plugin's life (recipes point into them).
 // Threads: any; the lazy reads are guarded by one mutex, planning itself takes no lock.
@@ -58,7 +59,8 @@ class PackPlugin : public plugin::Plugin {
   const std::string& source(const std::string& name);
 
   std::string dir_, id_, version_;
-  std::mutex mutex_;  // guards the two below; their contents never change once made
+  std::string variants_file_;  // the manifest's data.variants
+  std::mutex mutex_;           // guards the two below; their contents never change once made
   std::unique_ptr<VariantFile> variants_;
   std::map<std::string, std::string> sources_;
 };

@@ -84,14 +84,18 @@ std::array<int32_t, 8> vector_arg(const ArgSpec& arg, const netcl_opkey& key) {
   return out;
 }
 
-std::vector<uint64_t> sizes(const std::vector<Expr>& exprs, const Scope& scope, bool allow_zero) {
+// `what`: "global size".
+std::vector<uint64_t> sizes(const std::vector<Expr>& exprs, const Scope& scope,
+                            const std::string& what, int64_t least) {
   std::vector<uint64_t> out;
   for (const Expr& expr : exprs) {
     const int64_t value = expr.integer(scope);
-    if (value < 0 || (value == 0 && !allow_zero)) {
-      throw plugin::Failure(NETCL_E_ARG, "the size `" + expr.text() + "` is " +
-                                             std::to_string(value) + " with " +
-                                             expr.explain(scope));
+    if (value < least) {
+      const std::string names = expr.explain(scope);
+      throw plugin::Failure(NETCL_E_ARG, "the " + what + " `" + expr.text() + "` is " +
+                                             std::to_string(value) +
+                                             (names.empty() ? "" : ", where " + names) +
+                                             "; it must be at least " + std::to_string(least));
     }
     out.push_back(static_cast<uint64_t>(value));
   }
@@ -185,8 +189,8 @@ std::string refusal(const VariantSpec& variant, const Scope& scope) {
 PlannedRecipe::PlannedRecipe(const VariantSpec& variant, std::string name, const netcl_opkey& key,
                              Scope scope, const SourceReader& read_source)
     : id_(std::move(name)) {
-  scratch_bytes_ =
-      evaluated(id_, "scratch", [&] { return sizes(variant.scratch, scope, /*allow_zero=*/true); });
+  scratch_bytes_ = evaluated(
+      id_, "scratch", [&] { return sizes(variant.scratch, scope, "size of scratch memory", 0); });
   for (size_t i = 0; i < variant.launches.size(); ++i) {
     const LaunchSpec& spec = variant.launches[i];
     const std::string place = "launches[" + std::to_string(i) + "]";
@@ -216,8 +220,8 @@ PlannedRecipe::Launch PlannedRecipe::plan_launch(const LaunchSpec& spec, const n
       out.vectors.push_back(vector_arg(arg, key));
     }
   }
-  out.global = sizes(spec.global, scope, /*allow_zero=*/true);
-  out.local = sizes(spec.local, scope, /*allow_zero=*/false);
+  out.global = sizes(spec.global, scope, "global size", 0);
+  out.local = sizes(spec.local, scope, "local size", 1);
   for (size_t i = 0; i < out.local.size(); ++i) {
     if (out.global[i] % out.local[i] != 0) {
       throw plugin::Failure(NETCL_E_ARG, "the global size `" + spec.global[i].text() +

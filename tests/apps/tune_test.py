@@ -145,8 +145,7 @@ class Tune(unittest.TestCase):
             for line in process.stderr:
                 if "MODE=2): skipped" in line:
                     break
-            while self.checks()[-1][1] != "begun":  # the endless one, which comes next
-                self.assertIsNone(process.poll())
+            self.wait_until_tried(process)
             process.send_signal(signal.SIGINT)
             out, said = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, out + said)
@@ -155,7 +154,31 @@ class Tune(unittest.TestCase):
         self.assertEqual(document["results"][0]["best"]["variant"], BEST)
         self.assertEqual(self.record()["variant"], BEST)
         # What was being tried then is not held to be bad.
-        self.assertNotIn("begun", dict(self.checks()).values())
+        self.assertNotIn("tried", dict(self.checks()).values())
+
+    def wait_until_tried(self, process):
+        """The endless candidate, which comes next, has been begun."""
+        while self.checks()[-1][1] != "tried":
+            self.assertIsNone(process.poll())
+
+    def test_a_tuner_that_was_killed_blames_nobody(self):
+        os.remove(self.file)
+        os.remove(os.path.join(self.tuned, "checks.txt"))
+        command = [self.cli.binary, "tune", *QUESTION, "--kernels", "tuned_pack",
+                   "--plugin-path", os.path.dirname(self.pack), "--candidate-timeout", "600s"]
+        with subprocess.Popen(command, env=self.cli.env, cwd=self.folder, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, universal_newlines=True) as process:
+            for line in process.stderr:
+                if "MODE=2): skipped" in line:
+                    break
+            self.wait_until_tried(process)
+            process.kill()
+        # The endless one is tried again, what failed before that is not.
+        document, said = self.tune("--candidate-timeout", "6s")
+        self.assertIn("MODE=3): skipped: no answer within 6 s", said)
+        self.assertIn("MODE=2): skipped: killed by signal 11", said)
+        (result,) = document["results"]
+        self.assertEqual((result["failed"], result["tried"]), (3, 10))
 
     def test_a_damaged_line_is_left_out(self):
         with open(self.file) as stream:

@@ -131,12 +131,17 @@ TEST_F(ProgramCacheTest, WarnsOnceWhereItCannotWrite) {
 
 TEST_F(ProgramCacheTest, AFailedBuildShowsCompilerAndSource) {
   try {
-    cache("").get("__kernel void broken() { nonsense; }\n", "-DA=1");
+    const std::string pages(1000, 'x');
+    cache("").get("#define LONG " + pages + "\n__kernel void broken() { nonsense; }\n", "-DA=1");
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::kDevice);
     for (const char* part : {"nonsense", "options: -DA=1", "compiler:", "source:"})
       EXPECT_NE(e.message().find(part), std::string::npos) << e.message();
+    // What is wrong comes first.
+    EXPECT_LT(e.message().find("compiler:"), e.message().find("options:"));
+    EXPECT_LT(e.message().find("options:"), e.message().find("source:"));
+    EXPECT_EQ(e.message().find(std::string(200, 'x')), std::string::npos) << e.message();
   }
 }
 

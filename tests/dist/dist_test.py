@@ -25,6 +25,7 @@ EXPECTED = [
     "include/netcl/netcl_plugin.hpp",
     "include/netcl/netcl_recipe.hpp",
     "include/netcl/netcl_transport.hpp",
+    "include/netcl/netcl_variants.hpp",
     "lib/netcl/pack.so",
     "plugins/generic/plugin.json",
     "plugins/generic/variants.json",

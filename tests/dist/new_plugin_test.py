@@ -5,6 +5,7 @@ Nothing of the build is used but the archive; make has g++ and the headers that 
 
 import json
 import os
+import shlex
 import shutil
 import unittest
 
@@ -130,6 +131,71 @@ class NewPlugin(unpacked.Unpacked):
         done = self.run_command(self.app, "plugins", "seal", self.new("layer", "compiled"))
         self.assertEqual(done.returncode, 2, done.stdout)
         self.assertIn("plugins of other kinds are compiled, not sealed", done.stdout)
+
+    def test_seal_checks_before_it_writes(self):
+        def cut(path):
+            with open(path, "r+") as stream:
+                stream.truncate(os.path.getsize(path) - 5)
+
+        def pipe(path):
+            os.remove(path)
+            os.mkfifo(path)
+
+        def rename(key, path):
+            with open(path) as stream:
+                text = stream.read()
+            self.assertIn(key, text)
+            with open(path, "w") as stream:
+                stream.write(text.replace(key, key[:-1] + "s" + key[-1], 1))
+
+        for file, damage, code, words in (
+                ("plugin.json", pipe, 2, "plugin.json is no regular file"),
+                ("variants.json", pipe, 2, "variants.json is no regular file"),
+                ("softmax.cl", pipe, 2, "softmax.cl is no regular file"),
+                ("variants.json", cut, 4, "variants.json: not JSON"),
+                ("variants.json", lambda path: rename('"launches"', path), 4, "unknown member"),
+                ("softmax.cl", os.remove, 4, "softmax.cl: cannot be opened"),
+                ("plugin.json", lambda path: rename('"type"', path), 4, "NPL-01: ")):
+            with self.subTest(file=file, words=words):
+                directory = self.new("kernels", "unsealed")
+                damage(os.path.join(directory, file))
+                files = sorted(os.listdir(directory))
+                try:
+                    before = open(os.path.join(directory, "plugin.json")).read() if damage is not pipe else ""
+                    done = self.run_command(self.app, "plugins", "seal", directory)
+                    self.assertEqual(done.returncode, code, done.stdout)
+                    self.assertIn(words, done.stdout)
+                    self.assertEqual(sorted(os.listdir(directory)), files)
+                    if before:
+                        self.assertEqual(open(os.path.join(directory, "plugin.json")).read(), before)
+                finally:
+                    shutil.rmtree(directory)
+
+    def test_another_name_for_variants(self):
+        directory = self.new("kernels", "renamed")
+        manifest = os.path.join(directory, "plugin.json")
+        with open(manifest) as stream:
+            text = stream.read()
+        with open(manifest, "w") as stream:
+            stream.write(text.replace('"variants.json"', '"ways.json"'))
+        done = self.run_command(self.app, "plugins", "seal", directory)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("ways.json is missing", done.stdout)
+        os.rename(os.path.join(directory, "variants.json"), os.path.join(directory, "ways.json"))
+        self.must(self.app, "plugins", "seal", directory)
+        why = json.loads(self.must(self.app, "plugins", "why", "--op", "softmax", "--shape", "8,100", "--device", "cpu:0",
+                                   "--plugin-path", directory, "--json"))
+        self.assertEqual(why["chosen"], {"plugin": "renamed", "variant": "rows"})
+
+    def test_bench_op_runs_what_needs_tables(self):
+        for op, shapes in (("adamw_step", ["100"] * 5), ("sgd_step", ["100"] * 5), ("max_pool2d_grad", ["1,1,4,4"] * 2)):
+            with self.subTest(op=op):
+                arguments = [part for shape in shapes for part in ("--shape", shape)]
+                done = self.run_command(self.app, "bench", "op", "--op", op, "--device", "cpu:0", *arguments)
+                self.assertEqual(done.returncode, 2, done.stdout)
+                said = done.stdout[done.stdout.index("--op"):done.stdout.index("; bench step")]
+                self.assertIn("max_rel_err", self.must(self.app, "bench", "op", "--device", "cpu:0", "--repeats", "1",
+                                                       *shlex.split(said)))
 
     def test_bench_op_makes_inputs_of_many_kinds(self):
         for op, shapes in (("matmul", ["33,65,17"]), ("cross_entropy", ["16,10"]), ("add", ["7,5"]),

@@ -16,6 +16,7 @@ struct Folder {
   Folder() {
     path = std::filesystem::temp_directory_path() / ("netcl-fuzz-" + std::to_string(::getpid()));
     must(std::filesystem::create_directory(path));
+    std::ofstream(path / "variants.json") << "{}";
     std::ofstream(path / "libx.so") << "\x7f"
                                        "ELF, cut off";
   }

@@ -16,6 +16,7 @@ using plugin::KernelCall;
 using plugin::KernelSet;
 using plugin::Recipe;
 using plugin::to_abi;
+using plugin::Tunable;
 using plugin::Variant;
 
 // "wide" needs 8 columns; "narrow" takes any number but none.
@@ -28,11 +29,16 @@ class Doubles : public KernelSet<> {
     if (call.op() != "test.double") return {};
     return {{"wide", "8 columns"}, {"narrow", ""}};
   }
+  std::vector<Tunable> tunables(const KernelCall& call) const override {
+    if (call.variant() != "wide") return {};
+    return {{"ROWS", {1, 2, 4}, 3}, {"DEPTH", {8}, plugin::num_elements(call.input(0))}};
+  }
   void plan(const KernelCall& call, Recipe& recipe) const override {
     call.require_all(NETCL_F32, "f32");
     const int64_t n = plugin::num_elements(call.input(0));
     if (n == 0) throw Decline("there is nothing to double");
     if (call.variant() == "wide" && n % 8 != 0) throw Decline("no multiple of 8");
+    if (call.variant() == "wide") rows_ = call.tunable("ROWS"), depth_ = call.tunable("DEPTH");
     const uint32_t scratch = recipe.scratch(64);
     recipe.launch("double_test")
         .define("N", std::to_string(n))
@@ -48,7 +54,9 @@ class Doubles : public KernelSet<> {
         .f32(call.attrs().number("factor"))
         .over({plugin::round_up(static_cast<uint64_t>(n), 4), 3}, {4, 1});
     recipe.launch("second_test").text("second.cl", "kernel").output(0).over({1});
+    if (n == 24) (void)call.tunable("NONE");
   }
+  mutable int64_t rows_ = 0, depth_ = 0;  // as they were planned
 };
 
 struct Answer {
@@ -169,6 +177,59 @@ TEST_F(KernelSetVeneerTest, VariantsAreAskedInTurnOrAlone) {
   a = ask(16);
   EXPECT_EQ(a.rc, netcl_rc{NETCL_DECLINE});
   EXPECT_EQ(a.text, "no variant of test.other");
+}
+
+struct KnobItem {
+  std::string name;
+  std::vector<int64_t> values;
+  int64_t def;
+};
+netcl_rc keep_knob(void* ctx, const void* item) {
+  const auto& t = *static_cast<const netcl_tunable*>(item);
+  static_cast<std::vector<KnobItem>*>(ctx)->push_back(
+      {std::string(plugin::view(t.name)), {t.values, t.values + t.n_values}, t.def});
+  return NETCL_OK;
+}
+
+TEST_F(KernelSetVeneerTest, TunablesAreListedAndSet) {
+  const netcl_opkey key = key_of(16);
+  const auto list = [&](const char* variant, std::vector<KnobItem>* out) {
+    return table().tunables(self(), call_.handle(), device_.handle(), &key, to_abi(variant),
+                            keep_knob, out);
+  };
+  std::vector<KnobItem> knobs, none;
+  ASSERT_EQ(list("wide", &knobs), netcl_rc{NETCL_OK});
+  ASSERT_EQ(knobs.size(), 2u);
+  EXPECT_EQ(knobs[0].name, "ROWS");
+  EXPECT_EQ(knobs[0].values, (std::vector<int64_t>{1, 2, 4}));
+  EXPECT_EQ(knobs[0].def, 3);
+  EXPECT_EQ(knobs[1].def, 16);
+  EXPECT_EQ(list("narrow", &none), netcl_rc{NETCL_OK});
+  EXPECT_TRUE(none.empty());
+  EXPECT_EQ(list("tall", &none), netcl_rc{NETCL_DECLINE});
+
+  EXPECT_EQ(ask(16, "wide").variant, "wide");
+  EXPECT_EQ(set_.rows_, 3);
+  EXPECT_EQ(set_.depth_, 16);
+  EXPECT_EQ(ask(16, "wide(DEPTH=8,ROWS=3)").variant, "wide(DEPTH=8)");
+  EXPECT_EQ(set_.rows_, 3);
+  EXPECT_EQ(set_.depth_, 8);
+  EXPECT_EQ(ask(16, "wide(ROWS=4,DEPTH=8)").variant, "wide(ROWS=4,DEPTH=8)");
+  const std::pair<const char*, const char*> refused[] = {
+      {"wide(ROWS=5)", "variant wide: ROWS=5; it may be 1 2 4 or 3"},
+      {"wide(PACK=1)", "variant wide has no tunable \"PACK\"; it has: ROWS DEPTH"},
+      {"narrow(ROWS=1)", "variant narrow has no tunable \"ROWS\"; it has none"},
+      {"wide(ROWS=x)", "\"wide(ROWS=x)\" names no variant; expected ID or ID(NAME=NUMBER,...)"},
+      {"wide(", "names no variant"},
+      {"wide()", "names no variant"}};
+  for (const auto& [variant, words] : refused) {
+    const Answer a = ask(16, variant);
+    EXPECT_EQ(a.rc, netcl_rc{NETCL_DECLINE}) << variant;
+    EXPECT_NE(a.text.find(words), std::string::npos) << a.text;
+  }
+  const Answer bug = ask(24);
+  EXPECT_EQ(bug.rc, netcl_rc{NETCL_E_BUG});
+  EXPECT_NE(bug.text.find("has no tunable NONE"), std::string::npos) << bug.text;
 }
 
 TEST_F(KernelSetVeneerTest, ASetHasNoOtherInterface) {

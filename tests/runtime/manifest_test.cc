@@ -100,6 +100,35 @@ TEST_F(ManifestTest, RefusesWrongMembers) {
        "NPL-01",
        {"provides[0] must have one of"}},
       {"data_text", set("data", "\"x\""), "NPL-01", {"\"data\" must be an object"}},
+      {"variants_number",
+       set("data", R"({"variants": 3})"),
+       "NPL-01",
+       {"data.variants", "found 3"}},
+      {"variants_missing",
+       set("data", R"({"variants": "none.json"})"),
+       "NPL-03",
+       {"none.json", "is missing"}},
+      {"variants_outside", set("data", R"({"variants": "/bin/sh"})"), "NPL-03", {"lies outside"}},
+      {"match_typo",
+       set("provides", R"([{"op": "add", "match": [{}, {"vendr": "amd"}]}])"),
+       "NPL-01",
+       {"plugin.json: provides[0].match[1]: unknown member \"vendr\"", "did you mean \"vendor\"?"}},
+      {"never_typo",
+       set("provides", R"([{"op": "add"}, {"op": "mul", "never": [{"fp64": true}]}])"),
+       "NPL-01",
+       {"provides[1].never[0]: unknown member \"fp64\"", "known: vendor, platform"}},
+      {"match_kinds",
+       set("provides", R"([{"op": "add", "match": [{"vendor": 3}]}])"),
+       "NPL-01",
+       {"\"vendor\" must be text or a list of texts, found 3"}},
+      {"match_count",
+       set("provides", R"([{"op": "add", "match": [{"min_compute_units": "8"}]}])"),
+       "NPL-01",
+       {"\"min_compute_units\" must be a number, found \"8\""}},
+      {"match_version",
+       set("provides", R"([{"op": "add", "match": [{"cl": 1.2}]}])"),
+       "NPL-01",
+       {"\"cl\" must be a version, such as \"1.2\", found 1.2"}},
       {"tuned_text", set("data", R"({"tuned": "a.jsonl"})"), "NPL-01", {"\"data.tuned\" must be"}},
       {"tuned_outside",
        set("data", R"({"tuned": ["../x/*.jsonl"]})"),
@@ -263,9 +292,12 @@ TEST_F(ManifestTest, RefusesALibraryThatCannotBeLoadedHere) {
 }
 
 TEST_F(ManifestTest, RefusesWhatOthersCanWrite) {
-  for (const std::string part : {"", "plugin.json", "libprobe.so"}) {
+  for (const std::string part :
+       {"", "plugin.json", "libprobe.so", "add.cl", "tuned", "tuned/a.jsonl"}) {
     SCOPED_TRACE(part);
-    const fs::path directory = add("open" + part, good_manifest());
+    const fs::path directory = add("open" + std::to_string(part.size()), good_manifest());
+    test::write(directory / "add.cl", "kernel");
+    test::write(directory / "tuned/a.jsonl", "");
     const fs::path path = part.empty() ? directory : directory / part;
     ASSERT_EQ(::chmod(path.c_str(), 0777), 0);
     expect_refusal(directory, "NPL-07",
@@ -292,6 +324,35 @@ TEST_F(ManifestTest, WarnsAboutUnknownKeys) {
   const std::string& warning = result.manifest->warnings[0];
   EXPECT_NE(warning.find("unknown key \"licence\"; did you mean \"license\"?"), std::string::npos)
       << warning;
+}
+
+TEST_F(ManifestTest, WarnsAboutNamesThatItDoesNotKnow) {
+  ordered_json json = good_manifest();
+  json["provides"] = ordered_json::parse(
+      R"([{"op": "matmull", "prority": 2}, {"family": "elementwize"}, {"op": "example.own"},
+          {"op": "softmax", "dtypes": ["f32", "float"]}, {"op": "nothing_like_it"}])");
+  const ManifestResult result = read_manifest(add("names", json));
+  ASSERT_FALSE(result.refusal) << result.refusal->detail;
+  const std::vector<std::string> words = {
+      "provides[0]: unknown key \"prority\"; did you mean \"priority\"?",
+      "provides[0]: unknown op \"matmull\"; did you mean \"matmul\"?",
+      "provides[1]: unknown family \"elementwize\"; did you mean \"elementwise\"?",
+      "provides[3].dtypes: ", "provides[4]: unknown op \"nothing_like_it\"; kernels/README.md"};
+  ASSERT_EQ(result.manifest->warnings.size(), words.size());
+  for (size_t i = 0; i < words.size(); ++i)
+    EXPECT_NE(result.manifest->warnings[i].find(words[i]), std::string::npos)
+        << result.manifest->warnings[i];
+}
+
+TEST_F(ManifestTest, AManifestThatIsToBeWrittenIsChecked) {
+  const fs::path directory = root_ / "unsealed";
+  fs::create_directory(directory);
+  EXPECT_FALSE(check_manifest(directory, good_manifest().dump()).refusal);
+  ordered_json json = good_manifest();
+  json.erase("version");
+  const ManifestResult result = check_manifest(directory, json.dump());
+  ASSERT_TRUE(result.refusal);
+  EXPECT_EQ(result.refusal->code, "NPL-01");
 }
 
 DeviceInfo device() {

@@ -147,9 +147,10 @@ TEST_F(PluginHostTest, KernelSetsThatMatchNoDeviceAreIdle) {
   EXPECT_EQ(row_of(host(), directory).state, "serving");
   devices_.clear();
   expect_row(row_of(host(), directory), "idle", "NPL-08", {"no device was found"});
-  json["provides"] = ordered_json::parse(R"([{"op": "matmul", "match": [{"extensions": [1]}]}])");
+  json["provides"] =
+      ordered_json::parse(R"([{"op": "matmul", "match": [{"extensions": ["cl_none"]}]}])");
   devices_ = {device("cpu:0", "cpu", "intel")};
-  expect_row(row_of(host(), add("amd", json)), "idle", "NPL-08", {"extension 1"});
+  expect_row(row_of(host(), add("amd", json)), "idle", "NPL-08", {"extension \"cl_none\""});
 }
 
 TEST_F(PluginHostTest, SwitchesDisable) {

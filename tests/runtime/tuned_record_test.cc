@@ -68,6 +68,23 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"NoVariant", "\"variant\":\"tile\"", "\"variant\":\"\"", "\"variant\" has 0"},
         Damage{"NestedAttribute", "\"attributes\":{}", "\"attributes\":{\"a\":{\"b\":1}}",
                "number"},
+        Damage{"TinyTime", "\"median_us\":12.5", "\"median_us\":1e-300",
+               "no time that was measured"},
+        Damage{"TinyDefault", "\"median_us\":20.0", "\"median_us\":1e-5", "no time"},
+        Damage{"UnknownOp", "\"op\":\"matmul\"", "\"op\":\"matmull\"",
+               "there is no op \"matmull\"; did you mean \"matmul\"?"},
+        Damage{"TwiceAKey", "\"variant\":\"tile\"", "\"variant\":\"tile\",\"variant\":\"vec\"",
+               "\"variant\" is given twice"},
+        Damage{"TwiceAnInnerKey", "\"vendor\":\"acme\"", "\"vendor\":\"a\",\"vendor\":\"acme\"",
+               "\"vendor\" is given twice"},
+        Damage{"OneInput", "[\"f32\",\"f32\"],\"shapes\":[[8,8],[8,8]]",
+               "[\"f32\"],\"shapes\":[[8,8]]", "matmul has 2 to "},
+        Damage{"OtherShapes", "[[8,8],[8,8]]", "[[8,8],[9,8]]", "matmul: "},
+        Damage{"OtherTypes", "[\"f32\",\"f32\"]", "[\"f32\",\"i32\"]", "matmul: "},
+        Damage{"OtherAttributes", "\"attributes\":{}", "\"attributes\":{\"alfa\":1}", "alfa"},
+        Damage{"HugeOutput", "[[8,8],[8,8]]", "[[1099511627776,1],[1,1099511627776]]", "output 0"},
+        Damage{"MoreThanTheDevice", "\"max_alloc_bytes\":0", "\"max_alloc_bytes\":255",
+               "has 256 bytes; the record's device allocates at most 255"},
         Damage{"NoCheck", "\"check\"", "\"chuck\"", "\"check\" is missing"}),
     [](const auto& one) { return one.param.name; });
 
@@ -147,6 +164,31 @@ TEST_F(TunedStoreTest, ADamagedLineIsNamedAndTheRestIsUsed) {
   TunedQuestion other_op = matmul_record({8, 8, 8}, "", "", 1).question;
   other_op.op = "softmax";
   EXPECT_TRUE(s.near(other_op).empty());
+}
+
+TEST_F(TunedStoreTest, WhatCanNeverBeAskedIsNamedAtOnce) {
+  const auto changed = [](const std::string& part, const std::string& instead) {
+    std::string out = line(5);
+    return out.replace(out.find(part), part.size(), instead);
+  };
+  TunedStore s =
+      store({file("never.jsonl", changed("\"matmul\"", "\"matmull\"") +
+                                     changed("[\"f32\",\"f32\"]", "[\"f32\"]") +
+                                     changed("[[8,8],[8,8]]", "[[8,8]]") +
+                                     changed("[[8,8],", "[[1048576,1048576,1048576],") + line(6))});
+  TunedQuestion other_op = matmul_record({8, 8, 8}, "", "", 1).question;
+  other_op.op = "softmax";
+  EXPECT_TRUE(s.near(other_op).empty());
+  EXPECT_EQ(said_.size(), 3u);
+  ASSERT_EQ(near(s).size(), 1u);
+  ASSERT_EQ(said_.size(), 4u);  // the second could have been asked
+  for (const std::string& text : said_)
+    EXPECT_NE(text.find("; this tuned record is not used"), std::string::npos) << text;
+  EXPECT_NE(said_[0].find("never.jsonl:1: there is no op \"matmull\""), std::string::npos)
+      << said_[0];
+  EXPECT_NE(said_[1].find(":3: 2 \"dtypes\" for 1 \"shapes\""), std::string::npos) << said_[1];
+  EXPECT_NE(said_[2].find(":4: \"shapes\": more than"), std::string::npos) << said_[2];
+  EXPECT_NE(said_[3].find(":2: 1 \"dtypes\" for 2 \"shapes\""), std::string::npos) << said_[3];
 }
 
 TEST_F(TunedStoreTest, TheLastOfTwoStands) {

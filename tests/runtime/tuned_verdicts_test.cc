@@ -59,6 +59,17 @@ TEST_F(TunedVerdictsTest, WhatEndedItsProcessIsNotTriedAgain) {
   EXPECT_TRUE(verdicts().decide(key_, [&] { return check(""); }).passed());
 }
 
+TEST_F(TunedVerdictsTest, WhatWasTriedInAChildIsOpenUntilTheMachineWentDown) {
+  verdicts().keep_tried(key_);  // and was ended from outside
+  EXPECT_EQ(verdicts().of(key_).state, TunedVerdict::State::kNone);
+  EXPECT_TRUE(verdicts().decide(key_, [&] { return check(""); }).passed());
+  std::ofstream(file_, std::ios::app) << other_ << " tried of-an-earlier-start\n";
+  const TunedVerdict verdict = verdicts().decide(other_, [&] { return check(""); });
+  EXPECT_EQ(verdict.state, TunedVerdict::State::kBegun);
+  EXPECT_NE(verdict.why.find("the machine went down"), std::string::npos);
+  EXPECT_EQ(checks_, 1);
+}
+
 TEST_F(TunedVerdictsTest, ACheckThatGoesOnElsewhereIsWaitedFor) {
   TunedVerdicts first = verdicts(), second = verdicts();
   std::future<TunedVerdict> other;

@@ -85,7 +85,7 @@ std::optional<Tuner::Timed> Tuner::time(const Candidate& candidate,
     return std::nullopt;
   }
   ++result->tried;
-  if (!known.passed()) verdicts_.keep(own, TunedVerdict::State::kBegun);
+  if (!known.passed()) verdicts_.keep_tried(own);
   Json against;
   if (best) against = {{"plugin", best->candidate.plugin}, {"variant", best->candidate.variant}};
   const TuneAnswer answer = child_.ask(attempt(candidate, against, kSamples), context_);

@@ -1,8 +1,8 @@
 // Tuner: finds the fastest right variant for one question after the other, and keeps what it finds.
 //
 // Every candidate is compiled, checked and timed in a child process. What a candidate came to is
-// kept at once (core/runtime/tuned_verdicts.h), so that one that takes its process down, or the
-// machine, is not tried again.
+// kept at once (core/runtime/tuned_verdicts.h), so that one that takes the child down, or the
+// machine, is not tried again. When this process is ended, the candidate is not to blame.
 // Threads: one.
 #ifndef NETCL_APPS_NETCL_APP_TUNE_TUNER_H_
 #define NETCL_APPS_NETCL_APP_TUNE_TUNER_H_
