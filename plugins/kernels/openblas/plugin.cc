@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/abi/netcl_kernels.hpp"
@@ -29,10 +30,13 @@ using plugin::Recipe;
 using plugin::Variant;
 
 constexpr const char* kFile = "libopenblas.so.0";
-// Rows of a block; it has kWide times as many columns, since a row of blocks shares one part of a,
-// and packing b costs more.
-constexpr std::array<int64_t, 4> kRows = {512, 256, 128, 64};
-constexpr int64_t kWide = 4;
+// Rows and columns of a block. The smallest is tried by tuning alone.
+constexpr std::array<int64_t, 5> kSides = {1024, 512, 256, 128, 64};
+constexpr size_t kSmallest = 3;
+// A block for every so many operations, and no more of them unless by tuning: enough for some
+// cores, few enough that packing the same parts of a and b for several of them costs little.
+constexpr double kOperations = 16e6, kBlocks = 16;
+constexpr std::string_view kPrefix = "blocks";
 
 // What a native kernel needs. Its own copies: the recipe may be gone when the command runs.
 struct Task {
@@ -42,26 +46,17 @@ struct Task {
   bool bias;
 };
 
-// Buffers become addresses when the command runs. Sub-buffers are passed as their parent and an
-// offset: PoCL 3.1 gives a native kernel the parent's address for them.
-struct Buffer {
-  const std::byte* memory;
-  size_t offset;
-
-  const float* data() const { return reinterpret_cast<const float*>(memory + offset); }
-};
 struct Arguments {
   Task* task;
-  Buffer a, b, bias, y;
+  const float *a, *b, *bias;
+  float* y;
 };
 
 void CL_CALLBACK run(void* memory) {
   const Arguments& in = *static_cast<Arguments*>(memory);
   const std::unique_ptr<Task> task(in.task);
-  const float* bias = task->bias ? in.bias.data() : nullptr;
-  auto* y = const_cast<float*>(in.y.data());
   task->crew->run(task->product.num_pieces(), [&](size_t piece) {
-    task->product.compute(piece, *task->library, in.a.data(), in.b.data(), bias, y);
+    task->product.compute(piece, *task->library, in.a, in.b, in.bias, in.y);
   });
 }
 
@@ -71,45 +66,54 @@ void check(cl_int code, const char* call) {
                 std::string(call) + " failed with OpenCL error " + std::to_string(code), code);
 }
 
-class Buffers {
+// Buffers mapped around a native kernel, which is code of the host: on a processor that moves
+// nothing. Not left to clEnqueueNativeKernel, since PoCL 3.1 passes null for memory that no command
+// has used before, and for a part of a buffer the address of the whole.
+class Mapped {
  public:
-  void add(void* memory, Buffer* place) {
+  explicit Mapped(cl_command_queue queue) : queue_(queue) {}
+  float* map(void* memory, cl_map_flags flags) {
     auto* const buffer = static_cast<cl_mem>(memory);
-    cl_mem parent = nullptr;
-    check(clGetMemObjectInfo(buffer, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof(parent), &parent, nullptr),
+    size_t bytes = 0;
+    check(clGetMemObjectInfo(buffer, CL_MEM_SIZE, sizeof(bytes), &bytes, nullptr),
           "clGetMemObjectInfo");
-    if (parent != nullptr) {
-      check(
-          clGetMemObjectInfo(buffer, CL_MEM_OFFSET, sizeof(place->offset), &place->offset, nullptr),
-          "clGetMemObjectInfo");
-    }
-    list_.push_back(parent != nullptr ? parent : buffer);
-    places_.push_back(&place->memory);
+    cl_int code = CL_SUCCESS;
+    void* address =
+        clEnqueueMapBuffer(queue_, buffer, CL_FALSE, flags, 0, bytes, 0, nullptr, nullptr, &code);
+    check(code, "clEnqueueMapBuffer");
+    list_.emplace_back(buffer, address);
+    return static_cast<float*>(address);
   }
-  cl_uint size() const { return static_cast<cl_uint>(list_.size()); }
-  const cl_mem* list() const { return list_.data(); }
-  const void** places() { return places_.data(); }
+  // `event`, unless null, becomes that of the last command.
+  void unmap(cl_event* event) {
+    for (const auto& [buffer, address] : list_) {
+      const bool last = address == list_.back().second;
+      check(clEnqueueUnmapMemObject(queue_, buffer, address, 0, nullptr, last ? event : nullptr),
+            "clEnqueueUnmapMemObject");
+    }
+  }
 
  private:
-  std::vector<cl_mem> list_;
-  std::vector<const void*> places_;
+  const cl_command_queue queue_;
+  std::vector<std::pair<cl_mem, void*>> list_;
 };
 
 void enqueue(const Task& task, const NativeCall& call) {
   task.crew->start();
   auto own = std::make_unique<Task>(task);
+  auto* const queue = static_cast<cl_command_queue>(call.queue);
+  Mapped mapped(queue);
   Arguments arguments{};
   arguments.task = own.get();
-  Buffers buffers;
-  buffers.add(call.in[0], &arguments.a);
-  buffers.add(call.in[1], &arguments.b);
-  if (task.bias) buffers.add(call.in[2], &arguments.bias);
-  buffers.add(call.out[0], &arguments.y);
-  check(clEnqueueNativeKernel(static_cast<cl_command_queue>(call.queue), &run, &arguments,
-                              sizeof(arguments), buffers.size(), buffers.list(), buffers.places(),
-                              0, nullptr, reinterpret_cast<cl_event*>(call.event)),
+  arguments.a = mapped.map(call.in[0], CL_MAP_READ);
+  arguments.b = mapped.map(call.in[1], CL_MAP_READ);
+  if (task.bias) arguments.bias = mapped.map(call.in[2], CL_MAP_READ);
+  arguments.y = mapped.map(call.out[0], CL_MAP_WRITE_INVALIDATE_REGION);
+  check(clEnqueueNativeKernel(queue, &run, &arguments, sizeof(arguments), 0, nullptr, nullptr, 0,
+                              nullptr, nullptr),
         "clEnqueueNativeKernel");
   static_cast<void>(own.release());  // the command's
+  mapped.unmap(reinterpret_cast<cl_event*>(call.event));
 }
 
 class OpenBlas : public plugin::KernelSet<> {
@@ -124,34 +128,28 @@ class OpenBlas : public plugin::KernelSet<> {
     checked(call);
     const std::string name = library()->name();
     std::vector<Variant> out;
-    for (const int64_t rows : kRows)
-      out.push_back({"blocks" + std::to_string(rows) + "-" + name,
-                     "blocks of " + std::to_string(rows) + " x " + std::to_string(kWide * rows)});
+    for (const int64_t side : kSides) {
+      const std::string number = std::to_string(side);
+      out.push_back({std::string(kPrefix) + number + "-" + name,
+                     "f32; y in blocks of " + number + " x " + number});
+    }
+    const size_t best = usual_side(product(call, 1));
+    std::rotate(out.begin(), out.begin() + static_cast<ptrdiff_t>(best),
+                out.begin() + static_cast<ptrdiff_t>(best + 1));
     return out;
   }
 
   void plan(const KernelCall& call, Recipe& recipe) const override {
     const cl_device_id device = checked(call);
-    const auto fact = [&](const char* name) { return call.attrs().integer(name); };
-    const std::string activation(call.attrs().text("activation"));
-    const int64_t rows = std::atoi(std::string(call.variant().substr(6)).c_str());
-    const Product product{fact("M"),
-                          fact("N"),
-                          fact("K"),
-                          fact("batch"),
-                          fact("a_batch"),
-                          fact("b_batch"),
-                          fact("transpose_a") != 0,
-                          fact("transpose_b") != 0,
-                          activation == "relu",
-                          rows,
-                          kWide * rows};
-    const int64_t elements = product.batch * product.m * product.n;
+    const std::string side(call.variant().substr(kPrefix.size()));
+    const Product work = product(call, std::atoi(side.c_str()));
+    const int64_t elements = work.batch * work.m * work.n;
     if (elements == 0) return;  // nothing to compute
     const auto blas = library();
-    const Task task{blas, crew(device, call.device("compute_units"), *blas), product,
-                    fact("has_bias") != 0};
-    recipe.native([task](const NativeCall& work) { enqueue(task, work); });
+    const Task task{blas, crew(device, call.device("compute_units"), *blas), work,
+                    call.attrs().integer("has_bias") != 0};
+    recipe.native([task](const NativeCall& native) { enqueue(task, native); });
+    const std::string_view activation = call.attrs().text("activation");
     if (activation == "none" || activation == "relu") return;
     recipe.launch("matmul_openblas_activation")
         .source("matmul_activation.cl")
@@ -162,6 +160,34 @@ class OpenBlas : public plugin::KernelSet<> {
   }
 
  private:
+  static Product product(const KernelCall& call, int64_t side) {
+    const auto fact = [&](const char* name) { return call.attrs().integer(name); };
+    return {fact("M"),
+            fact("N"),
+            fact("K"),
+            fact("batch"),
+            fact("a_batch"),
+            fact("b_batch"),
+            fact("transpose_a") != 0,
+            fact("transpose_b") != 0,
+            call.attrs().text("activation") == "relu",
+            side,
+            side};
+  }
+
+  // The place in kSides of what is used unasked.
+  static size_t usual_side(Product work) {
+    const double operations =
+        2.0 * static_cast<double>(work.batch * work.m * work.n) * static_cast<double>(work.k);
+    const auto wanted = static_cast<size_t>(std::min(operations / kOperations + 1, kBlocks));
+    size_t place = 0;
+    for (; place < kSmallest; ++place) {
+      work.rows = work.columns = kSides[place];
+      if (work.num_pieces() >= wanted) break;
+    }
+    return place;
+  }
+
   // Declines what is not for this set; returns the device.
   static cl_device_id checked(const KernelCall& call) {
     if (call.op() != "matmul") throw Decline("OpenBLAS is asked for matmul alone");
