@@ -13,8 +13,8 @@ packages=(
   nlohmann-json3-dev libcli11-dev zlib1g-dev libmbedtls-dev
   # run time and tests: an OpenCL device on any CPU, and a checker of kernels
   ocl-icd-libopencl1 pocl-opencl-icd oclgrind libgtest-dev
-  # plugins from outside: a vendor's library, another compiler
-  libclblast-dev clang
+  # plugins from outside: a vendor's library, another compiler; a library for a kernel set
+  libclblast-dev clang libopenblas0-openmp
 )
 
 missing=()

@@ -71,6 +71,11 @@ inline void check(netcl_rc rc, const char* service = "?") {
   if (rc != NETCL_OK) throw Reported(rc, service);
 }
 
+// The raw handles of a device: cl_platform_id, cl_device_id, cl_context.
+struct ClHandles {
+  void *platform, *device, *context;
+};
+
 // The host's services within one call.
 class Host {
  public:
@@ -87,6 +92,11 @@ class Host {
   std::string device_text(netcl_device* device, std::string_view name) const {
     std::string out;
     check(table_->device_text(call_, device, to_abi(name), &store_text, &out));
+    return out;
+  }
+  ClHandles device_cl(netcl_device* device) const {
+    ClHandles out{};
+    check(table_->device_cl(call_, device, &out.platform, &out.device, &out.context));
     return out;
   }
   std::string plugin_dir() const {

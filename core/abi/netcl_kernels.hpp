@@ -60,6 +60,8 @@ class KernelCall {
   // Facts of the device, see netcl_host.device_int and device_text.
   int64_t device(std::string_view fact) const { return host_.device_int(device_, fact); }
   std::string device_text(std::string_view fact) const { return host_.device_text(device_, fact); }
+  // For sets that ask OpenCL for more, or launch by themselves.
+  ClHandles device_cl() const { return host_.device_cl(device_); }
   // Declines unless every input and output has the type (NETCL_F32, ...).
   void require_all(uint32_t dtype, const char* name) const {
     for (uint32_t i = 0; i < key_.n_in + key_.n_out; ++i) {

@@ -13,8 +13,8 @@ ARCHIVE = os.path.join(os.environ["TEST_SRCDIR"], os.environ["TEST_WORKSPACE"], 
 # Debian 12 has glibc 2.36 and GCC 12; the archive must not ask for newer ones.
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"}
 NEWEST = {"GCC": (12,), "GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
-PLUGINS = ["attention", "conv", "cpu", "generic", "host", "models", "norm", "p2p", "recurrent", "standard",
-           "structure"]
+PLUGINS = ["attention", "conv", "cpu", "generic", "host", "models", "norm", "openblas", "p2p", "recurrent",
+           "standard", "structure"]
 EXPECTED = [
     "bin/netcl-app",
     "include/netcl/netcl_base.hpp",
