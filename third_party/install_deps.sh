@@ -15,6 +15,8 @@ packages=(
   ocl-icd-libopencl1 pocl-opencl-icd oclgrind libgtest-dev
   # plugins from outside: a vendor's library, another compiler; a library for a kernel set
   libclblast-dev clang libopenblas0-openmp
+  # compilers for kernel sets whose devices are not here: AMD's newer GPUs, Intel's (ocloc)
+  clang-19 intel-opencl-icd
 )
 
 missing=()

@@ -149,8 +149,9 @@ typedef struct netcl_host {
   netcl_rc (*fail)(netcl_call*, netcl_rc code, int64_t native_code, netcl_str text);
   /* device facts [any]. Integers: "compute_units" "local_mem_bytes" "max_work_group"
    * "max_alloc_bytes" "global_mem_bytes" "unified_memory" "vector_width_float" "is_cpu" "is_gpu"
-   * "base_align_bytes". Text (one netcl_str to the sink): "name" "vendor" "platform" "arch"
-   * "driver" "extensions" "opencl". Unknown names: NETCL_E_ARG. */
+   * "base_align_bytes" "subgroup_min" "subgroup_max" (sizes of sub-groups, 0: not known). Text (one
+   * netcl_str to the sink): "name" "vendor" "platform" "arch" "driver" "extensions" "opencl". Unknown
+   * names: NETCL_E_ARG. */
   netcl_rc (*device_int)(netcl_call*, netcl_device*, netcl_str name, int64_t* value);
   netcl_rc (*device_text)(netcl_call*, netcl_device*, netcl_str name, netcl_sink, void* ctx);
   /* raw OpenCL handles: cl_platform_id, cl_device_id, cl_context */

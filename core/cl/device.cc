@@ -1,6 +1,7 @@
 #include "core/cl/device.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "core/base/text.h"
@@ -50,7 +51,8 @@ std::string text_info(const cl::Device& device, cl_device_info what) {
   return value;
 }
 
-// NVIDIA gives its compute capability by extension; PoCL ends the device name with the CPU's name.
+// NVIDIA gives its compute capability by extension; PoCL ends the device name with the CPU's name;
+// AMD's names may have features behind the architecture: "gfx90a:sramecc+:xnack-".
 std::string architecture(const cl::Device& device, const DeviceInfo& info) {
   if (info.vendor == "nvidia") {
     constexpr cl_device_info kMajor = 0x4000, kMinor = 0x4001;
@@ -64,7 +66,35 @@ std::string architecture(const cl::Device& device, const DeviceInfo& info) {
     const std::vector<std::string> parts = split(info.name, '-');
     return parts.size() > 1 ? parts[1] : "";
   }
-  return info.vendor == "amd" ? info.name : "";
+  return info.vendor == "amd" ? info.name.substr(0, info.name.find(':')) : "";
+}
+
+// The smallest and the largest size by the vendors' extensions: none is asked by all of them.
+void ask_subgroups(const cl::Device& device, DeviceInfo& info) {
+  const std::vector<std::string> offered = split(info.extensions, ' ');
+  const auto offers = [&](const char* extension) {
+    return std::find(offered.begin(), offered.end(), extension) != offered.end();
+  };
+  if (offers("cl_intel_required_subgroup_size")) {
+    constexpr cl_device_info kSizes = 0x4108;
+    std::array<size_t, 16> sizes{};
+    size_t bytes = 0;
+    if (clGetDeviceInfo(device(), kSizes, sizeof(sizes), sizes.data(), &bytes) != CL_SUCCESS) return;
+    for (size_t i = 0; i < bytes / sizeof(size_t); ++i) {
+      const auto size = static_cast<int64_t>(sizes[i]);
+      info.subgroup_min = i == 0 ? size : std::min(info.subgroup_min, size);
+      info.subgroup_max = std::max(info.subgroup_max, size);
+    }
+    return;
+  }
+  constexpr cl_device_info kWavefrontWidth = 0x4043, kWarpSize = 0x4003;
+  cl_uint size = 0;
+  if (offers("cl_amd_device_attribute_query")) {
+    clGetDeviceInfo(device(), kWavefrontWidth, sizeof(size), &size, nullptr);
+  } else if (offers("cl_nv_device_attribute_query")) {
+    clGetDeviceInfo(device(), kWarpSize, sizeof(size), &size, nullptr);
+  }
+  info.subgroup_min = info.subgroup_max = size;
 }
 
 DeviceInfo describe(const cl::Device& device, const std::string& platform, int64_t index) {
@@ -85,6 +115,7 @@ DeviceInfo describe(const cl::Device& device, const std::string& platform, int64
   info.local_mem_bytes = static_cast<int64_t>(device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>());
   info.max_work_group = static_cast<int64_t>(device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>());
   info.vector_width_float = device.getInfo<CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT>();
+  ask_subgroups(device, info);
   info.base_align_bytes = device.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>() / 8;
   constexpr cl_device_info kHostUnifiedMemory = 0x1035;  // deprecated since 2.0, answered by all
   cl_bool unified = CL_FALSE;

@@ -29,6 +29,8 @@ void visit_members(Info& info, Visit&& visit) {
   visit("local_mem_bytes", info.local_mem_bytes);
   visit("max_work_group", info.max_work_group);
   visit("vector_width_float", info.vector_width_float);
+  visit("subgroup_min", info.subgroup_min);
+  visit("subgroup_max", info.subgroup_max);
   visit("base_align_bytes", info.base_align_bytes);
   visit("unified_memory", info.unified_memory);
 }

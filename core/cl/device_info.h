@@ -17,13 +17,14 @@ struct DeviceInfo {
   std::string platform_key;  // short: "pocl", "nvidia", "intel", "amd", "oclgrind", or "other"
   std::string vendor;        // normalised: amd nvidia intel arm qualcomm apple pocl oclgrind other
   std::string type;          // "cpu", "gpu", "accelerator" or "simulator"
-  std::string arch;          // "sm_90", "znver3", or ""
+  std::string arch;          // "sm_90", "gfx90a", "znver3", or ""
   std::string driver, opencl, extensions;
   std::string icd;              // the ICD file that brings its platform; "" if not known
   int64_t platform_device = 0;  // index within its platform
   int64_t compute_units = 0;
   int64_t memory_bytes = 0, max_alloc_bytes = 0, local_mem_bytes = 0;
   int64_t max_work_group = 0, vector_width_float = 0;
+  int64_t subgroup_min = 0, subgroup_max = 0;  // sizes of sub-groups (waves, warps); 0: not known
   int64_t base_align_bytes = 0;  // alignment of sub-buffers
   bool unified_memory = false;
 

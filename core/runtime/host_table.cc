@@ -57,6 +57,8 @@ netcl_rc device_int(netcl_call* call, netcl_device* device, netcl_str name, int6
         {"is_cpu", d.type == "cpu" || d.type == "simulator" ? 1 : 0},
         {"is_gpu", d.type == "gpu" ? 1 : 0},
         {"vector_width_float", d.vector_width_float},
+        {"subgroup_min", d.subgroup_min},
+        {"subgroup_max", d.subgroup_max},
         {"base_align_bytes", d.base_align_bytes}};
     for (const auto& [key, fact] : facts) {
       if (text(name) != key) continue;

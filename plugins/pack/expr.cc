@@ -22,8 +22,9 @@ class Evaluator {
         return node.text;
       case ExprOp::kName: {
         const auto it = scope_.find(node.text);
-        if (it == scope_.end()) fail(node, "unknown name " + node.text);
-        return it->second;
+        if (it != scope_.end()) return it->second;
+        if (node.text.compare(0, 3, "cl_") == 0) return int64_t{0};
+        fail(node, "unknown name " + node.text);
       }
       case ExprOp::kChoose:
         return value(integer(*node.kids[0]) != 0 ? *node.kids[1] : *node.kids[2]);
@@ -142,10 +143,12 @@ std::string Expr::explain(const Scope& scope) const {
   std::string out;
   for (const std::string& name : names) {
     const auto it = scope.find(name);
-    if (it == scope.end()) continue;
+    const bool extension = name.compare(0, 3, "cl_") == 0;
+    if (it == scope.end() && !extension) continue;
     if (!out.empty()) out += ' ';
-    const auto* i = std::get_if<int64_t>(&it->second);
-    out += name + "=" + (i != nullptr ? std::to_string(*i) : std::get<std::string>(it->second));
+    const ExprValue value = it == scope.end() ? ExprValue(int64_t{0}) : it->second;
+    const auto* i = std::get_if<int64_t>(&value);
+    out += name + "=" + (i != nullptr ? std::to_string(*i) : std::get<std::string>(value));
   }
   return out;
 }

@@ -6,7 +6,8 @@
 //
 // Integers have 64 bits. Division truncates towards zero, as in C. Comparisons give 1 or 0;
 // && || and ?: evaluate only what they need. Overflow, division by zero, an unknown name and text
-// where an integer is wanted are errors that carry a position.
+// where an integer is wanted are errors that carry a position. Names that begin with cl_ are
+// extensions: one that the scope does not have is 0.
 // Threads: an Expr is immutable and may be used by any thread.
 #ifndef NETCL_PLUGINS_PACK_EXPR_H_
 #define NETCL_PLUGINS_PACK_EXPR_H_

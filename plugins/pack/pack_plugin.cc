@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace netcl {
 namespace pack {
@@ -37,6 +38,14 @@ const std::vector<VariantSpec>* find(
     const std::map<std::string, std::vector<VariantSpec>, std::less<>>& table, netcl_str name) {
   const auto it = table.find(plugin::view(name));
   return it == table.end() ? nullptr : &it->second;
+}
+
+void add_device(const plugin::Host& host, netcl_device* device, Scope* facts) {
+  for (const char* name : kDeviceFacts) (*facts)[name] = host.device_int(device, name);
+  (*facts)["arch"] = host.device_text(device, "arch");
+  std::istringstream extensions(host.device_text(device, "extensions"));
+  for (std::string name; extensions >> name;)
+    if (name.compare(0, 3, "cl_") == 0) (*facts)[name] = int64_t{1};
 }
 
 PackPlugin& of(netcl_plugin* p) { return static_cast<PackPlugin&>(plugin::self(p)); }
@@ -101,7 +110,7 @@ std::vector<PackPlugin::Candidate> PackPlugin::candidates(const plugin::Host& ho
                                                           std::string* refusals) {
   const VariantFile& file = variants();
   Scope facts = key_scope(key);
-  for (const char* name : kDeviceFacts) facts[name] = host.device_int(device, name);
+  add_device(host, device, &facts);
   const VariantName wanted = parse_variant_name(only);
   std::vector<Candidate> preferred, others;
   bool known = false;

@@ -57,6 +57,7 @@ TEST(DeviceTest, FactsSurviveJson) {
   EXPECT_GT(info.compute_units, 0);
   EXPECT_GT(info.memory_bytes, 0);
   EXPECT_GT(info.max_work_group, 0);
+  EXPECT_LE(info.subgroup_min, info.subgroup_max);
   EXPECT_GT(info.base_align_bytes, 0);
   EXPECT_FALSE(info.selector.empty());
 }

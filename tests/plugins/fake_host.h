@@ -21,8 +21,10 @@ struct FakeDevice {
                                              {"max_work_group", 1024},
                                              {"local_mem_bytes", 65536},
                                              {"max_alloc_bytes", int64_t{1} << 30},
-                                             {"vector_width_float", 8}};
-  std::map<std::string, std::string> texts;
+                                             {"vector_width_float", 8},
+                                             {"subgroup_min", 0},
+                                             {"subgroup_max", 0}};
+  std::map<std::string, std::string> texts = {{"arch", ""}, {"extensions", ""}};
   netcl_device* handle() { return reinterpret_cast<netcl_device*>(this); }
 };
 

@@ -12,7 +12,8 @@ namespace {
 const Scope& scope() {
   static const Scope names = {{"M", int64_t{7}},    {"N", int64_t{16}},
                               {"zero", int64_t{0}}, {"big", INT64_MAX},
-                              {"least", INT64_MIN}, {"mode", std::string("dense")}};
+                              {"least", INT64_MIN}, {"mode", std::string("dense")},
+                              {"cl_khr_fp64", int64_t{1}}};
   return names;
 }
 
@@ -42,6 +43,8 @@ INSTANTIATE_TEST_SUITE_P(
         ValueCase{"M > 5 ? 10 : 20", 10}, ValueCase{"zero ? 1 : M ? 2 : 3", 2},
         ValueCase{"mode == 'dense'", 1}, ValueCase{"mode != \"strided\"", 1},
         ValueCase{"(mode == 'x' ? 'a' : 'b') == 'b'", 1},
+        // An extension that the device lacks is no unknown name.
+        ValueCase{"cl_khr_fp64", 1}, ValueCase{"cl_khr_fp16 || M == 7 && !cl_khr_fp6", 1},
         // What is not needed is not evaluated.
         ValueCase{"zero && 1 / zero", 0}, ValueCase{"1 || nothing", 1},
         ValueCase{"zero == 0 ? 5 : 1 / zero", 5}, ValueCase{"9223372036854775807", INT64_MAX}));
@@ -91,6 +94,8 @@ TEST(Expr, RefusesDeepNesting) {
 TEST(Expr, ExplainsItsNames) {
   EXPECT_EQ(Expr::parse("N % 4 == 0 && M > 8 && mode == 'x'").explain(scope()),
             "M=7 N=16 mode=dense");
+  EXPECT_EQ(Expr::parse("cl_khr_fp16 || cl_khr_fp64").explain(scope()),
+            "cl_khr_fp16=0 cl_khr_fp64=1");
 }
 
 TEST(Template, FillsNamesAndExpressions) {

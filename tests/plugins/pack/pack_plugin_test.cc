@@ -194,6 +194,26 @@ TEST_F(PackPluginTest, EnumeratesWhatServesBestFirst) {
   EXPECT_EQ(ids, (std::vector<std::string>{"plain", "wide"}));
 }
 
+TEST_F(PackPluginTest, KnowsSubgroupsArchitectureAndExtensions) {
+  write("variants.json", R"json({"ops": {"scale": [
+    {"id": "matrix", "when": "subgroup_max == 64 && arch == 'gfx90a' && cl_khr_fp16",
+     "launches": [{"sources": ["scale.cl"], "entry": "matrix", "args": [], "global": [1]}]}]}})json");
+  ASSERT_EQ(open(), uint32_t{NETCL_OK}) << call_.text;
+  OpKey key("scale");
+  fill(&key, 9);
+  Recipe recipe;
+  device_.integers["subgroup_min"] = device_.integers["subgroup_max"] = 64;
+  device_.texts["arch"] = "gfx90a";
+  device_.texts["extensions"] = "cl_khr_fp64  cl_khr_fp16";
+  ASSERT_EQ(plan(key, &recipe), uint32_t{NETCL_OK}) << call_.text;
+  EXPECT_EQ(recipe.variant, "matrix");
+  device_.texts["extensions"] = "cl_khr_fp16_of_another_kind";
+  EXPECT_EQ(plan(key, &recipe), uint32_t{NETCL_DECLINE});
+  EXPECT_EQ(call_.text,
+            "scale: variant matrix needs `subgroup_max == 64 && arch == 'gfx90a' && cl_khr_fp16`, "
+            "but arch=gfx90a cl_khr_fp16=0 subgroup_max=64");
+}
+
 constexpr const char* kTunedVariants = R"json({"ops": {"scale": [
   {"id": "rows", "when": "ROWS * LANES <= 64",
    "tunables": {"ROWS": {"values": [2, 4, 32], "default": "n > 8 ? 4 : n"},
