@@ -16,8 +16,12 @@
 #define SUBGROUP_KERNEL                                              \
   __attribute__((intel_reqd_sub_group_size(SG)))                     \
   __attribute__((reqd_work_group_size(SG, WAVES, 1))) __kernel
-#define READ_ROW(p) as_float(intel_sub_group_block_read((__global const uint*)(p)))
 #define HAS_SUBGROUPS 1
+#if SG == 32  // for which the compiler of 2022 has no block read
+#define READ_ROW(p) ((p)[LANE])
+#else
+#define READ_ROW(p) as_float(intel_sub_group_block_read((__global const uint*)(p)))
+#endif
 #else
 #define SUBGROUP_KERNEL __attribute__((reqd_work_group_size(SG, WAVES, 1))) __kernel
 #define READ_ROW(p) ((p)[LANE])
