@@ -103,8 +103,7 @@ class KernelSet : public Base {
   // The ways in which the op can be computed, best guess for this device first. They are asked in
   // this order, or the one alone that a user names (--kernels OP=PLUGIN:VARIANT).
   virtual std::vector<Variant> variants(const KernelCall&) const { return {{"default", ""}}; }
-  // The knobs of call.variant() for this op on this device; plan() asks for their values with
-  // call.tunable(NAME). `netcl-app tune` tries the values, plugins verify checks each of them.
+  // Knobs of call.variant(): plan() reads call.tunable(NAME), `tune` and `plugins verify` try all.
   virtual std::vector<Tunable> tunables(const KernelCall&) const { return {}; }
   // Says what to launch for call.variant(). Throws Decline, saying why, for an op, a shape, a type
   // or a device that it does not serve; then the next variant is asked.
@@ -178,8 +177,7 @@ class KernelSet : public Base {
       const AskedVariant wanted(view(variant));
       const KernelCall question(Host(of(p).host(), call), device, *key, wanted.id);
       for (const Variant& v : of(p).asked(question)) {
-        const KernelCall one(question.host(), device, *key, v.id);
-        for (const Tunable& t : of(p).tunables(one)) {
+        for (const Tunable& t : of(p).tunables(KernelCall(question.host(), device, *key, v.id))) {
           netcl_tunable item{};
           item.name = to_abi(t.name);
           item.values = t.values.data();

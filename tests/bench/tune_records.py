@@ -94,7 +94,11 @@ class Tuning:
         questions = QUESTIONS[self.options.questions]
         kept = []
         for op in questions:
-            result = tune(op, "--again")["results"][0]  # also where a record was brought along
+            results = tune(op, "--again")["results"]  # also where a record was brought along
+            if not results:
+                print("%-70s not served" % short(op), flush=True)
+                continue
+            result = results[0]
             print("%-70s %10.1f us %10.1f us %6.2f x, %d of %d candidates in %.0f s, %s" % (
                 short(op), result["default"]["time_us"], result["best"]["time_us"],
                 result["default"]["time_us"] / result["best"]["time_us"], result["tried"],
