@@ -13,8 +13,9 @@ ARCHIVE = os.path.join(os.environ["TEST_SRCDIR"], os.environ["TEST_WORKSPACE"], 
 # Debian 12 has glibc 2.36 and GCC 12; the archive must not ask for newer ones.
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"}
 NEWEST = {"GCC": (12,), "GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
-PLUGINS = ["attention", "conv", "cpu", "generic", "host", "models", "norm", "p2p", "recurrent", "standard",
-           "structure"]
+PLUGINS = ["amd", "attention", "conv", "cpu", "generic", "host", "intel", "models", "norm", "p2p", "recurrent",
+           "standard", "structure"]
+GPU_SETS = {"amd", "intel"}  # they serve their vendor's GPUs alone
 EXPECTED = [
     "bin/netcl-app",
     "include/netcl/netcl_base.hpp",
@@ -118,8 +119,12 @@ class Dist(unittest.TestCase):
         self.assertTrue(any(device["type"] == "cpu" for device in devices), devices)
         plugins = self.run_app("plugins", "list", "--json")["plugins"]
         self.assertEqual(sorted(p["id"] for p in plugins), PLUGINS)
+        vendors = {device["vendor"] for device in devices if device["type"] == "gpu"}
         for plugin in plugins:
-            self.assertEqual(plugin["state"], "serving", plugin)
+            if plugin["id"] in GPU_SETS - vendors:
+                self.assertEqual((plugin["state"], plugin["code"]), ("idle", "NPL-08"), plugin)
+            else:
+                self.assertEqual(plugin["state"], "serving", plugin)
             self.assertTrue(os.path.realpath(plugin["path"]).startswith(os.path.realpath(self.prefix)), plugin)
 
     def test_training(self):

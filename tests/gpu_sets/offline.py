@@ -1,6 +1,8 @@
 """What the offline compiles share: the programs that a set plans for a device which is not here, each
 through a compiler's command line.
 
+NETCL_TEST_EVERY=1, by hand: every two settings of a kernel together.
+
 usage of the tests: TEST.py WRITE_PROGRAMS FILE...     FILE: those of the plugin
 """
 
@@ -14,6 +16,7 @@ import unittest
 
 WRITE_PROGRAMS = os.path.realpath(sys.argv[1])
 FILES = sys.argv[2:]
+TOGETHER = "2" if os.environ.get("NETCL_TEST_EVERY") else "1"  # by hand: four times as many programs
 del sys.argv[1:]
 
 
@@ -38,7 +41,7 @@ class Offline(unittest.TestCase):
         plugin = os.path.join(folder, "plugin")
         os.mkdir(plugin)
         done = subprocess.run([WRITE_PROGRAMS, "--plugin=" + plugin_directory(plugin), "--device=" + description,
-                               "--out=" + os.path.join(folder, "programs")],
+                               "--out=" + os.path.join(folder, "programs"), "--together=" + TOGETHER],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
         self.assertEqual(done.returncode, 0, done.stdout)
         print(device["name"] + ": " + done.stdout.strip())

@@ -38,18 +38,19 @@ class OfflineIntel(offline.Offline):
                   "vector_width_float": 1, "subgroup_min": least, "subgroup_max": 32, "base_align_bytes": 128,
                   "extensions": extensions}
         programs = self.programs(device)
-        units = []
+        units = set()
         for path, _, first in programs:
             if MATRICES in extensions and "_matrix: " in first:
-                units.append(path)
+                units.add(path)
                 with open(path, "r+") as text:
                     kernel = text.read()
                     text.seek(0)
                     text.write(MATRIX_HEADER + kernel)
 
         def command(path, options):
-            return ["env", "IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir=" + path + ".dump", "ocloc", "compile", "-file",
-                    path, "-device", name, "-options", " ".join(options), "-out_dir", path + ".out", "-q"]
+            dump = ["env", "IGC_ShaderDumpEnable=1", "IGC_DumpToCustomDir=" + path + ".dump"] if path in units else []
+            return dump + ["ocloc", "compile", "-file", path, "-device", name, "-options", " ".join(options), "-out_dir",
+                           path + ".out"]
 
         outputs = self.compile_all(programs, command)
         for path in outputs:

@@ -1,11 +1,11 @@
-// Writes the programs that a kernel set plans for a device that need not be here, for compilers that
-// need none: every variant, every value of every tunable, on every case of the op table.
+// Writes the programs that a kernel set plans for a device that need not be here, for compilers
+// that need none: every variant, every value of every tunable, on every case of the op table.
 //
-// Usage: write_programs --plugin=DIR --device=FILE.json --out=DIR
+// Usage: write_programs --plugin=DIR --device=FILE.json --out=DIR --together=NUMBER
 // The device's file holds members of DeviceInfo; what it leaves out is empty. A program becomes
-// OUT/NUMBER.cl, whose first line names op, variant and build options. Of programs that differ in their
-// defines alone, enough are written that every two defines of a kernel are together in one, if they
-// ever are.
+// OUT/NUMBER.cl, whose first line names op, variant and build options. Of programs that differ in
+// their defines alone enough are written that each define of a kernel is in one of them
+// (--together=1), or every two of them are together in one, if they ever are (--together=2).
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -41,8 +41,8 @@ Device stand_in(const DeviceInfo& info) {
 
 class Writer {
  public:
-  Writer(const Manifest& manifest, const KernelSet& set, Device& device, fs::path out)
-      : manifest_(manifest), set_(set), device_(device), out_(std::move(out)) {
+  Writer(const KernelSet& set, Device& device, fs::path out, bool pairs)
+      : set_(set), device_(device), out_(std::move(out)), pairs_(pairs) {
     fs::create_directories(out_);
   }
 
@@ -86,24 +86,26 @@ class Writer {
   bool is_new(const RecipeLaunch& launch) {
     std::vector<std::string> defines{launch.entry};
     std::istringstream lines(launch.source);
-    for (std::string line; std::getline(lines, line) && line.compare(0, 8, "#define ") == 0;)
-      defines.push_back(line);
+    for (std::string line; std::getline(lines, line) && !line.empty();) defines.push_back(line);
     bool news = false;
-    for (const std::string& a : defines)
-      for (const std::string& b : defines)
-        news = seen_.insert(launch.entry + "\n" + a + "\n" + b).second || news;
+    for (const std::string& a : defines) {
+      for (const std::string& b : defines) {
+        if (pairs_ || a == b)
+          news = seen_.insert(launch.entry + "\n" + a + "\n" + b).second || news;
+      }
+    }
     return news;
   }
 
-  const Manifest& manifest_;
   const KernelSet& set_;
   Device& device_;
   const fs::path out_;
+  const bool pairs_;
   std::set<std::string> seen_;
   size_t programs_ = 0, plans_ = 0;
 };
 
-int run(const fs::path& plugin, const fs::path& device_file, const fs::path& out) {
+int run(const fs::path& plugin, const fs::path& device_file, const fs::path& out, bool pairs) {
   const DeviceInfo info = read_device(device_file);
   Device device = stand_in(info);
   PluginOptions options;
@@ -114,7 +116,7 @@ int run(const fs::path& plugin, const fs::path& device_file, const fs::path& out
               info.vendor, " ", info.arch, ". ", plugins.rejections());
   const Manifest& manifest = *manifests.front();
   const KernelSet set(plugins.load(manifest.id));
-  Writer writer(manifest, set, device, out);
+  Writer writer(set, device, out, pairs);
   size_t ops = 0;
   for (const OpRow& row : op_table()) {
     const bool offered = std::any_of(manifest.provides.begin(), manifest.provides.end(),
@@ -144,7 +146,8 @@ int main(int argc, char** argv) {
   using netcl::testing::argument;
   try {
     return netcl::testing::run(argument(argc, argv, "plugin"), argument(argc, argv, "device"),
-                               argument(argc, argv, "out"));
+                               argument(argc, argv, "out"),
+                               argument(argc, argv, "together") == "2");
   } catch (const std::exception& e) {
     std::cerr << e.what() << "\n";
     return 1;

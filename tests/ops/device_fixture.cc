@@ -94,6 +94,8 @@ void set_device_args(int* argc, char** argv) {
       g_args.plugins = arg.substr(10);
     } else if (arg == "--smallest") {
       g_args.smallest = true;
+    } else if (arg == "--partial") {
+      g_args.partial = true;
     } else if (arg == "--every") {
       g_args.every = true;
     } else {

@@ -22,6 +22,7 @@ struct DeviceArgs {
   std::string device;                             // a selector; "": the first that is no simulator
   std::filesystem::path plugins = "plugins/dir";  // relative to the runfiles
   bool smallest = false;                          // each variant at its smallest case only
+  bool partial = false;                           // what no kernel set serves is passed over
   bool every = false;                             // settings_test: by hand
 };
 
@@ -57,7 +58,7 @@ DeviceFixture& shared_device();
 FoundDevice wanted_device();
 // Closes it: main does before drivers clean up after themselves.
 void close_shared_device();
-// Takes --device, --plugins, --smallest and --every out of the command line.
+// Takes --device, --plugins, --smallest, --partial and --every out of the command line.
 void set_device_args(int* argc, char** argv);
 
 }  // namespace testing

@@ -20,7 +20,24 @@ LoadedPlugin& opened(const Manifest& manifest, const netcl_host& host) {
   return *new LoadedPlugin(manifest, Logger(), host);
 }
 
+// The first of the op's cases that the set takes, since it may leave small ones to others; the first
+// of all if it takes none, or breaks: the exercise shows it.
+const OpCase& served_case(ChildContext& context, const KernelSet& set, const OpRow& row) {
+  for (const OpCase& c : row.cases) {
+    const Attrs attrs = complete_attrs(row, c.attrs);
+    const std::vector<TensorDesc> results = row.infer({row, c.in, attrs});
+    std::string reason;
+    try {
+      if (set.plan(context.device(), {row, c.in, results, attrs}, "", &reason) != nullptr) return c;
+    } catch (const Error&) {
+      break;
+    }
+  }
+  return row.cases.front();
+}
+
 void add_plans(ChildContext& context, std::vector<Exercise>& out) {
+  const KernelSet usual(context.plugin());
   size_t n = 0;
   for (const OpRow& row : op_table()) {
     const auto& provides = context.manifest().provides;
@@ -28,8 +45,8 @@ void add_plans(ChildContext& context, std::vector<Exercise>& out) {
       return p.op == row.name || (!p.family.empty() && p.family == row.family);
     });
     if (!offered || row.view || row.collective || row.cases.empty()) continue;
-    out.push_back({"planning " + row.name, [&context, &row](const netcl_host& host) {
-                     const OpCase& c = row.cases.front();
+    const OpCase& c = served_case(context, usual, row);
+    out.push_back({"planning " + row.name, [&context, &row, &c](const netcl_host& host) {
                      const Attrs attrs = complete_attrs(row, c.attrs);
                      const std::vector<TensorDesc> results = row.infer({row, c.in, attrs});
                      std::string reason;

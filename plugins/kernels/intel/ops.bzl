@@ -17,5 +17,4 @@ OPS = [
     "rms_norm",
     "softmax",
     "softmax_grad",
-    "var",
 ]
