@@ -29,7 +29,7 @@
 // Elements k ... of one line of a or b; 0 outside. by_k: a line's elements lie together.
 static inline void fetch_piece(__global const ELEMENT* p, ELEMENT* piece, const int by_k,
                                const int line, const int lines, const int k, const int K) {
-#pragma unroll
+  UNROLL
   for (int e = 0; e < LANE_K; ++e) {
     const size_t at = by_k ? (size_t)line * K + k + e : (size_t)(k + e) * lines + line;
     piece[e] = line < lines && k + e < K ? p[at] : (ELEMENT)0;
@@ -37,15 +37,15 @@ static inline void fetch_piece(__global const ELEMENT* p, ELEMENT* piece, const 
 }
 
 #define FETCH(side, p, pieces, by_k, line0, lines, k0)                                        \
-  _Pragma("unroll") for (int i = 0; i < FETCHES(side); ++i)                                   \
+  UNROLL for (int i = 0; i < FETCHES(side); ++i)                                   \
       fetch_piece(p, pieces + i * LANE_K, by_k, line0 + LINE_OF(i, side, by_k), lines,        \
                   k0 + STEP_OF(i, side, by_k) * LANE_K, K);
 #define PUT(side, tile, pieces, by_k)                                                         \
-  _Pragma("unroll") for (int i = 0; i < FETCHES(side); ++i) {                                 \
+  UNROLL for (int i = 0; i < FETCHES(side); ++i) {                                 \
     if (PIECES(side) % 256 != 0 && PIECE(i) >= PIECES(side)) continue;                        \
     __local ELEMENT* to =                                                                     \
         tile + (STEP_OF(i, side, by_k) * PITCH(side) + LINE_OF(i, side, by_k)) * LANE_K;      \
-    _Pragma("unroll") for (int e = 0; e < LANE_K; ++e) to[e] = pieces[i * LANE_K + e];        \
+    UNROLL for (int e = 0; e < LANE_K; ++e) to[e] = pieces[i * LANE_K + e];        \
   }
 #define OPERAND_AT(tile, side, line, k)                                                       \
   ((__local const OPERAND*)(tile))[(k) / LANE_K * PITCH(side) + (line)]
@@ -69,9 +69,9 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void matmul_amd_matrix
   const int wave_n = t / WAVE % WAVES_N * BLOCK * BLOCKS_N;
 
   ACC acc[BLOCKS_M][BLOCKS_N];
-#pragma unroll
+  UNROLL
   for (int i = 0; i < BLOCKS_M; ++i) {
-#pragma unroll
+    UNROLL
     for (int j = 0; j < BLOCKS_N; ++j) acc[i][j] = 0;
   }
   ELEMENT a_next[FETCHES(SIDE_M) * LANE_K], b_next[FETCHES(SIDE_N) * LANE_K];
@@ -83,32 +83,32 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void matmul_amd_matrix
     barrier(CLK_LOCAL_MEM_FENCE);
     FETCH(SIDE_M, a, a_next, !TRANSPOSE_A, m0, M, k0 + DEPTH)
     FETCH(SIDE_N, b, b_next, TRANSPOSE_B, n0, N, k0 + DEPTH)
-    UNROLL_BLOCKS
+    UNROLL
     for (int k = 0; k < DEPTH; k += UNIT_K) {
       OPERAND a_part[BLOCKS_M], b_part[BLOCKS_N];
-      UNROLL_BLOCKS
+      UNROLL
       for (int i = 0; i < BLOCKS_M; ++i)
         a_part[i] = OPERAND_AT(a_tile, SIDE_M, wave_m + i * BLOCK + LINE, k + FIRST_K);
-      UNROLL_BLOCKS
+      UNROLL
       for (int j = 0; j < BLOCKS_N; ++j)
         b_part[j] = OPERAND_AT(b_tile, SIDE_N, wave_n + j * BLOCK + LINE, k + FIRST_K);
-      UNROLL_BLOCKS
+      UNROLL
       for (int i = 0; i < BLOCKS_M; ++i) {
-        UNROLL_BLOCKS
+        UNROLL
         for (int j = 0; j < BLOCKS_N; ++j) MULTIPLY_BLOCK(acc[i][j], a_part[i], b_part[j])
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
 
-#pragma unroll
+  UNROLL
   for (int i = 0; i < BLOCKS_M; ++i) {
-#pragma unroll
+    UNROLL
     for (int j = 0; j < BLOCKS_N; ++j) {
       const int n = n0 + wave_n + j * BLOCK + LINE;
       float sums[ACC_SIZE];
       NETCL_JOIN(vstore, ACC_SIZE)(acc[i][j], 0, sums);
-#pragma unroll
+      UNROLL
       for (int r = 0; r < ACC_SIZE; ++r) {
         const int m = m0 + wave_m + i * BLOCK + ACC_ROW(r);
         if (m < M && n < N) STORE(Y_DTYPE)(y, (size_t)m * N + n, activate(sums[r] + BIAS(n)));

@@ -5,7 +5,7 @@
 // Use        UNIT_SPACE declares, once in a kernel, the room that this takes. MULTIPLY_BLOCK(acc, a, b):
 //            all waves of the work-group come to it. a and b are OPERANDs: the work-item holds, of line
 //            LINE of a (row) or b (column), the LANE_K elements from k = FIRST_K on. acc is an ACC:
-//            element r is row ACC_ROW(r), column LINE. UNROLL_BLOCKS: before loops over blocks.
+//            element r is row ACC_ROW(r), column LINE. UNROLL: before loops over what a work-item holds.
 // Defines    UNIT: UNIT_mfma or UNIT_wmma; DTYPE: of both operands, f32 (UNIT_mfma alone), f16 or bf16.
 // Hardware   UNIT_mfma: gfx908 (f32), gfx90a, gfx940 ...; waves of 64. UNIT_wmma: gfx11; waves of 32.
 //            f32 sums are exact products rounded to f32. Products of 16-bit floats are exact, sums f32;
@@ -71,7 +71,7 @@
 #if (UNIT == UNIT_mfma && HAS_MFMA) || (UNIT == UNIT_wmma && HAS_WMMA)
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #define UNIT_SPACE
-#define UNROLL_BLOCKS _Pragma("unroll")
+#define UNROLL _Pragma("unroll")
 #if IS_DTYPE(f32)
 #define MULTIPLY_BLOCK(acc, a, b) acc = __builtin_amdgcn_mfma_f32_32x32x2f32(a, b, acc, 0, 0, 0);
 #elif UNIT == UNIT_mfma && IS_DTYPE(bf16)
@@ -87,7 +87,7 @@
   acc = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(as_half16(a), as_half16(b), acc);
 #endif
 #else
-#define UNROLL_BLOCKS
+#define UNROLL  // the compilers of processors take seconds for it
 #define UNIT_SPACE                                    \
   __local ELEMENT unit_a[256 / WAVE][BLOCK * UNIT_K]; \
   __local ELEMENT unit_b[256 / WAVE][BLOCK * UNIT_K];

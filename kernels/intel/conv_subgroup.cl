@@ -37,12 +37,12 @@ static inline float source_value(__global const TYPE(X_DTYPE)* source, const int
     const int at = SHARED(product, 2, k);                                               \
     __global const float* weights = packed + (size_t)SHARED(product, 3, k) * TM;        \
     float values[TN];                                                                   \
-    _Pragma("unroll") for (int j = 0; j < TN; ++j)                                      \
+    UNROLL for (int j = 0; j < TN; ++j)                                      \
         values[j] = source_value(sources[j], top[j] + tap_h, left[j] + tap_w, at,       \
                                  ah.source, aw.source);                                 \
-    _Pragma("unroll") for (int i = 0; i < TM; ++i) {                                    \
+    UNROLL for (int i = 0; i < TM; ++i) {                                    \
       const float s = weights[i];                                                       \
-      _Pragma("unroll") for (int j = 0; j < TN; ++j) sum[i][j] += s * values[j];        \
+      UNROLL for (int j = 0; j < TN; ++j) sum[i][j] += s * values[j];        \
     }                                                                                   \
   }
 
@@ -69,7 +69,7 @@ SUBGROUP_KERNEL void conv_intel_subgroup(
   __global const TYPE(X_DTYPE)* sources[TN];
   int top[TN], left[TN];
   float sum[TM][TN];
-#pragma unroll
+  UNROLL
   for (int j = 0; j < TN; ++j) {
     const int n = n0 + SG * j + LANE;
     const int line = n / max(aw.grid, 1);
@@ -77,7 +77,7 @@ SUBGROUP_KERNEL void conv_intel_subgroup(
     top[j] = n < columns ? (line - image * ah.grid) * ah.step : INT_MIN / 2;
     left[j] = (n - line * aw.grid) * aw.step;
     sources[j] = source + ((size_t)min(image, sizes.s0 - 1) * GROUPS + group) * channels * plane;
-#pragma unroll
+    UNROLL
     for (int i = 0; i < TM; ++i) sum[i][j] = 0;
   }
 
@@ -91,7 +91,7 @@ SUBGROUP_KERNEL void conv_intel_subgroup(
   }
 
   const int out_plane = ah.out_size * aw.out_size;
-#pragma unroll
+  UNROLL
   for (int j = 0; j < TN; ++j) {
     const int n = n0 + SG * j + LANE;
     if (n >= columns) continue;
@@ -101,7 +101,7 @@ SUBGROUP_KERNEL void conv_intel_subgroup(
     const int w = (n - out_line * aw.grid) * aw.out_step + aw.out_first;
     __global TYPE(Y_DTYPE)* to =
         y + ((size_t)out_image * GROUPS + group) * filters * out_plane + h * aw.out_size + w;
-#pragma unroll
+    UNROLL
     for (int i = 0; i < TM; ++i) {
       const int m = block * TM + i;
       if (m >= filters) continue;

@@ -30,26 +30,26 @@ SUBGROUP_KERNEL void matmul_intel_matrix(
   const int m0 = ((int)get_group_id(1) * WAVES + (int)get_local_id(1)) * 8 * TM;
 
   float8 acc[TM][TN];
-#pragma unroll
+  UNROLL
   for (int i = 0; i < TM; ++i) {
-#pragma unroll
+    UNROLL
     for (int j = 0; j < TN; ++j) acc[i][j] = 0;
   }
   for (int k0 = 0; k0 < K; k0 += 16) {
     uint b_part[TN][8];
-#pragma unroll
+    UNROLL
     for (int j = 0; j < TN; ++j) {
-#pragma unroll
+      UNROLL
       for (int r = 0; r < 8; ++r) {
         const int n = n0 + j * SG + LANE, k = k0 + 2 * r;
         b_part[j][r] = element(b, TRANSPOSE_B, n, N, k, K) |
                        element(b, TRANSPOSE_B, n, N, k + 1, K) << 16;
       }
     }
-#pragma unroll
+    UNROLL
     for (int i = 0; i < TM; ++i) {
       PAIR a_part[8];
-#pragma unroll
+      UNROLL
       for (int r = 0; r < 8; ++r) {
         const int m = m0 + i * 8 + r, k = k0 + A_K;
         a_part[r] = (PAIR)element(a, !TRANSPOSE_A, m, M, k, K);
@@ -57,19 +57,19 @@ SUBGROUP_KERNEL void matmul_intel_matrix(
         a_part[r] |= element(a, !TRANSPOSE_A, m, M, k + 1, K) << 16;
 #endif
       }
-#pragma unroll
+      UNROLL
       for (int j = 0; j < TN; ++j) MULTIPLY_BLOCK(acc[i][j], a_part, b_part[j])
     }
   }
 
-#pragma unroll
+  UNROLL
   for (int i = 0; i < TM; ++i) {
-#pragma unroll
+    UNROLL
     for (int j = 0; j < TN; ++j) {
       const int n = n0 + j * SG + LANE;
       float sums[8];
       vstore8(acc[i][j], 0, sums);
-#pragma unroll
+      UNROLL
       for (int r = 0; r < 8; ++r) {
         const int m = m0 + i * 8 + r;
         if (m < M && n < N) STORE(Y_DTYPE)(y, (size_t)m * N + n, activate(sums[r] + BIAS(n)));

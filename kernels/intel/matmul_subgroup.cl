@@ -49,10 +49,10 @@ static inline float a_value(__global const TYPE(A_DTYPE)* a, const int row, cons
 #define ADD_PRODUCTS(k)                                                   \
   {                                                                       \
     float b_row[TN];                                                      \
-    _Pragma("unroll") for (int j = 0; j < TN; ++j) b_row[j] = B_VALUE(k0 + (k), j); \
-    _Pragma("unroll") for (int i = 0; i < TM; ++i) {                      \
+    UNROLL for (int j = 0; j < TN; ++j) b_row[j] = B_VALUE(k0 + (k), j); \
+    UNROLL for (int i = 0; i < TM; ++i) {                      \
       const float s = A_SHARED(i, k);                                     \
-      _Pragma("unroll") for (int j = 0; j < TN; ++j) sum[i][j] += s * b_row[j]; \
+      UNROLL for (int j = 0; j < TN; ++j) sum[i][j] += s * b_row[j]; \
     }                                                                     \
   }
 
@@ -69,31 +69,31 @@ SUBGROUP_KERNEL void matmul_intel_subgroup(
   const int whole = n0 + SG * TN <= N;
 
   float sum[TM][TN];
-#pragma unroll
+  UNROLL
   for (int i = 0; i < TM; ++i) {
-#pragma unroll
+    UNROLL
     for (int j = 0; j < TN; ++j) sum[i][j] = 0;
   }
   for (int k0 = 0; k0 < K; k0 += DEPTH) {
     float a_part[PARTS];
-#pragma unroll
+    UNROLL
     for (int i = 0; i < PARTS; ++i) a_part[i] = A_PART(i);
     SHARE(PARTS, a_part)
     if (k0 + DEPTH <= K) {
-#pragma unroll
+      UNROLL
       for (int k = 0; k < DEPTH; ++k) ADD_PRODUCTS(k)
     } else {
-#pragma unroll
+      UNROLL
       for (int k = 0; k < DEPTH; ++k) {
         if (k0 + k < K) ADD_PRODUCTS(k)
       }
     }
     SHARED_USED
   }
-#pragma unroll
+  UNROLL
   for (int i = 0; i < TM; ++i) {
     if (m0 + i >= M) continue;
-#pragma unroll
+    UNROLL
     for (int j = 0; j < TN; ++j) {
       const int n = COLUMN(j);
       if (n < N) STORE(Y_DTYPE)(y, (size_t)(m0 + i) * N + n, activate(sum[i][j] + BIAS(n)));

@@ -9,6 +9,7 @@
 //            SHARED(values, i, lane): values[i] of the sub-group's work-item `lane`;
 //            SHARED_USED: from now on nobody asks any more. A SHARE follows it, or nothing.
 //            READ_ROW(p): p[LANE], where p is the same for the sub-group and has SG readable floats.
+//            UNROLL: before loops over what a work-item holds.
 // Defines    SG; WAVES; SG_FIXED: all sub-groups of the device are known to have SG work-items.
 // Tunables   SG: 8, 16 or 32. WAVES: sub-groups of a work-group.
 
@@ -35,14 +36,16 @@
 
 #define LANE ((int)get_local_id(0))
 #if HAS_SUBGROUPS
+#define UNROLL _Pragma("unroll")
 #define SHARE_SPACE(T, n)
 #define SHARE(n, values)
 #define SHARED(values, i, lane) sub_group_broadcast(values[i], lane)
 #define SHARED_USED
 #else
+#define UNROLL  // the compilers of processors take seconds for it
 #define SHARE_SPACE(T, n) __local T shared_values[WAVES][n][SG];
 #define SHARE(n, values)                                                                  \
-  _Pragma("unroll") for (int i = 0; i < (n); ++i)                                         \
+  for (int i = 0; i < (n); ++i)                                                           \
       shared_values[get_local_id(1)][i][LANE] = values[i];                                \
   barrier(CLK_LOCAL_MEM_FENCE);
 #define SHARED(values, i, lane) shared_values[get_local_id(1)][i][lane]
