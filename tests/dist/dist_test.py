@@ -11,7 +11,7 @@ import unittest
 
 ARCHIVE = os.path.join(os.environ["TEST_SRCDIR"], os.environ["TEST_WORKSPACE"], sys.argv.pop())
 # Debian 12 has glibc 2.36 and GCC 12; the archive must not ask for newer ones.
-SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"}
+SYSTEM_LIBRARIES = {"ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6"}
 NEWEST = {"GCC": (12,), "GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
 PLUGINS = ["amd", "attention", "conv", "cpu", "generic", "host", "intel", "models", "norm", "openblas", "p2p",
            "recurrent", "standard", "structure"]
