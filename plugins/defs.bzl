@@ -68,7 +68,10 @@ def _plugin_impl(ctx):
     }, indent = "  ") + "\n")
     files.append(("plugin.json", manifest))
     return [
-        DefaultInfo(files = depset([f for _, f in files])),
+        DefaultInfo(
+            files = depset([f for _, f in files]),
+            runfiles = ctx.runfiles(files = [f for _, f in files]),
+        ),
         NetclPluginInfo(id = id, files = files),
     ]
 
