@@ -101,7 +101,7 @@ class Dist(unittest.TestCase):
         for name in self.programs:
             section = self.read_elf("-dW", name)
             allowed = set(SYSTEM_LIBRARIES)
-            if name.startswith(("plugins/host/", "plugins/p2p/")):
+            if name.startswith(("plugins/host/", "plugins/openblas/", "plugins/p2p/")):
                 allowed.add("libOpenCL.so.1")
             self.assertLessEqual(set(re.findall(r"NEEDED.*\[(.+)\]", section)), allowed, name)
             self.assertNotRegex(section, "RPATH|RUNPATH", name)
