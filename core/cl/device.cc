@@ -79,7 +79,8 @@ void ask_subgroups(const cl::Device& device, DeviceInfo& info) {
     constexpr cl_device_info kSizes = 0x4108;
     std::array<size_t, 16> sizes{};
     size_t bytes = 0;
-    if (clGetDeviceInfo(device(), kSizes, sizeof(sizes), sizes.data(), &bytes) != CL_SUCCESS) return;
+    if (clGetDeviceInfo(device(), kSizes, sizeof(sizes), sizes.data(), &bytes) != CL_SUCCESS)
+      return;
     for (size_t i = 0; i < bytes / sizeof(size_t); ++i) {
       const auto size = static_cast<int64_t>(sizes[i]);
       info.subgroup_min = i == 0 ? size : std::min(info.subgroup_min, size);

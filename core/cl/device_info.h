@@ -25,7 +25,7 @@ struct DeviceInfo {
   int64_t memory_bytes = 0, max_alloc_bytes = 0, local_mem_bytes = 0;
   int64_t max_work_group = 0, vector_width_float = 0;
   int64_t subgroup_min = 0, subgroup_max = 0;  // sizes of sub-groups (waves, warps); 0: not known
-  int64_t base_align_bytes = 0;  // alignment of sub-buffers
+  int64_t base_align_bytes = 0;                // alignment of sub-buffers
   bool unified_memory = false;
 
   // "pocl:0"

@@ -29,8 +29,8 @@
 // Names in expressions: op (its name); the op's integer attributes and facts, its text attributes,
 // n_in, n_out; in0_rank in0_n in0_d0 ... in0_dtype ('f32') in0_type ('float') and the same for out0
 // ...; the device facts of kDeviceFacts; arch (text); cl_khr_fp64 and the like, 1 if the device has
-// the extension, else 0; then `let`. An absent one of the first six inputs has the dtype and type of
-// input 0 (if any).
+// the extension, else 0; then `let`. An absent one of the first six inputs has the dtype and type
+// of input 0 (if any).
 #ifndef NETCL_PLUGINS_PACK_VARIANTS_H_
 #define NETCL_PLUGINS_PACK_VARIANTS_H_
 
@@ -49,8 +49,9 @@ namespace netcl {
 namespace pack {
 
 inline constexpr std::array<const char*, 9> kDeviceFacts = {
-    "is_cpu",          "is_gpu",          "compute_units",      "max_work_group", "local_mem_bytes",
-    "max_alloc_bytes", "vector_width_float", "subgroup_min", "subgroup_max"};
+    "is_cpu",          "is_gpu",          "compute_units",      "max_work_group",
+    "local_mem_bytes", "max_alloc_bytes", "vector_width_float", "subgroup_min",
+    "subgroup_max"};
 
 // One kernel argument. kind is NETCL_ARG_*; buffers have `index`, the rest `expr` or `name`.
 struct ArgSpec {
