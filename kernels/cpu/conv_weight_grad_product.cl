@@ -3,16 +3,17 @@
 // channels of x) then copies what its tap sees at CHUNK positions, and multiplies that with blocks of
 // TILE channels of dy.
 //
-// Contract   interleave: source T [N, groups * channels, S] to rows f32 [groups, blocks, N * S,
-//            BLOCK], padded with zeros; global (groups * blocks, N).
-//            product: x_rows with BLOCK WIDTH; dy_rows with BLOCK TILE; partial: f32 [splits, groups,
+// Contract   interleave: x [N, groups * channels, S] to x_rows f32 [groups, blocks, N * S, WIDTH] and
+//            dy likewise to dy_rows, blocks of TILE, each padded with zeros; global (groups * blocks
+//            of x, which are x_blocks, and of dy, N).
+//            product: partial: f32 [splits, groups,
 //            taps, blocks of channels, filters, WIDTH]; global (blocks of channels, splits * taps,
 //            groups), split s takes the positions from s * share on.
 //            sum: partial to dw, Y_DTYPE [O, C/groups, KH, KW]; global (groups * ceil(filters /
 //            SUM_FILTERS), blocks of channels).
 //            sizes and window as in conv_axis.cl. A tap that sees nothing but padding is not
 //            multiplied, and not read in partial.
-// Defines    BLOCK, X_DTYPE (interleave), Y_DTYPE (sum), SUM_FILTERS (sum), TAPS: KH * KW (product, sum).
+// Defines    X_DTYPE, DY_DTYPE (interleave), Y_DTYPE (sum), SUM_FILTERS (sum), TAPS: KH * KW (product, sum).
 // Divisible  nothing.
 // Tunables   VECTOR (vector.cl), VECTORS, TILE (panel.cl). CHUNK: 64, 128 or 256. UNROLL: 1, 2 or 4
 //            positions. SPLITS: 1 to 16.
@@ -22,37 +23,54 @@
 #define CHANNELS (sizes.s1 / GROUPS)
 #define FILTERS (sizes.s4 / GROUPS)
 
-#ifdef BLOCK
-__kernel void conv_cpu_interleave(__global const TYPE(X_DTYPE)* source, __global float* rows,
-                                  const int channels, const int groups, const int size) {
-  const int blocks = (channels + BLOCK - 1) / BLOCK;
-  const int group = (int)get_global_id(0) / blocks;
-  const int first = ((int)get_global_id(0) - group * blocks) * BLOCK;
-  const int used = min(BLOCK, channels - first);
-  const int n = (int)get_global_id(1);
-  source += (((size_t)n * groups + group) * channels + first) * size;
-  rows += (get_global_id(0) * get_global_size(1) + n) * size * BLOCK;
-  int s = 0;
-#if BLOCK % 4 == 0
-  if (used == BLOCK) {
-    for (; s + 4 <= size; s += 4) {
-#pragma unroll
-      for (int r = 0; r < BLOCK; r += 4) {
-        __global const TYPE(X_DTYPE)* from = source + (size_t)r * size + s;
-        __global float* to = rows + (size_t)s * BLOCK + r;
-        const float4 a = LOAD4(X_DTYPE)(from, 0), b = LOAD4(X_DTYPE)(from, size);
-        const float4 c = LOAD4(X_DTYPE)(from, 2 * size), d = LOAD4(X_DTYPE)(from, 3 * size);
-        vstore4((float4)(a.x, b.x, c.x, d.x), 0, to);
-        vstore4((float4)(a.y, b.y, c.y, d.y), 0, to + BLOCK);
-        vstore4((float4)(a.z, b.z, c.z, d.z), 0, to + 2 * BLOCK);
-        vstore4((float4)(a.w, b.w, c.w, d.w), 0, to + 3 * BLOCK);
-      }
-    }
+#ifdef X_DTYPE
+// Lays out one block of `used` channels of an image from source on.
+#define DEFINE_INTERLEAVE(NAME, T, BLOCK)                                                         \
+  static inline void NAME(__global const TYPE(T)* source, __global float* rows, const int used,   \
+                          const int size) {                                                       \
+    int s = 0;                                                                                    \
+    for (; BLOCK % 4 == 0 && used == BLOCK && s + 4 <= size; s += 4) {                            \
+      _Pragma("unroll") for (int r = 0; r + 4 <= BLOCK; r += 4) {                                 \
+        __global const TYPE(T)* from = source + (size_t)r * size + s;                             \
+        __global float* to = rows + (size_t)s * BLOCK + r;                                        \
+        const float4 a = LOAD4(T)(from, 0), b = LOAD4(T)(from, size);                             \
+        const float4 c = LOAD4(T)(from, 2 * size), d = LOAD4(T)(from, 3 * size);                  \
+        vstore4((float4)(a.x, b.x, c.x, d.x), 0, to);                                             \
+        vstore4((float4)(a.y, b.y, c.y, d.y), 0, to + BLOCK);                                     \
+        vstore4((float4)(a.z, b.z, c.z, d.z), 0, to + 2 * BLOCK);                                 \
+        vstore4((float4)(a.w, b.w, c.w, d.w), 0, to + 3 * BLOCK);                                 \
+      }                                                                                           \
+    }                                                                                             \
+    for (; s < size; ++s)                                                                         \
+      for (int r = 0; r < BLOCK; ++r)                                                             \
+        rows[(size_t)s * BLOCK + r] = r < used ? LOAD(T)(source, (size_t)r * size + s) : 0.0f;    \
   }
-#endif
-  for (; s < size; ++s) {
-    for (int r = 0; r < BLOCK; ++r)
-      rows[(size_t)s * BLOCK + r] = r < used ? LOAD(X_DTYPE)(source, (size_t)r * size + s) : 0.0f;
+DEFINE_INTERLEAVE(interleave_x, X_DTYPE, WIDTH)
+DEFINE_INTERLEAVE(interleave_dy, DY_DTYPE, TILE)
+
+// The channels of block `at` and where they are in image n, of `groups` groups of `channels`.
+static inline size_t block_of(const int at, const int block, const int groups, const int channels,
+                              const int n, int* used) {
+  const int blocks = (channels + block - 1) / block, group = at / blocks;
+  const int first = (at - group * blocks) * block;
+  *used = min(block, channels - first);
+  return ((size_t)n * groups + group) * channels + first;
+}
+
+__kernel void conv_cpu_interleave(__global const TYPE(X_DTYPE)* x, __global const TYPE(DY_DTYPE)* dy,
+                                  __global float* x_rows, __global float* dy_rows,
+                                  const int8 sizes, const int x_blocks) {
+  const int at = (int)get_global_id(0), n = (int)get_global_id(1);
+  int used;
+  if (at < x_blocks) {
+    const int size = sizes.s2 * sizes.s3;
+    const size_t first = block_of(at, WIDTH, GROUPS, CHANNELS, n, &used);
+    interleave_x(x + first * size, x_rows + ((size_t)at * sizes.s0 + n) * size * WIDTH, used, size);
+  } else {
+    const int size = sizes.s5 * sizes.s6, block = at - x_blocks;
+    const size_t first = block_of(block, TILE, GROUPS, FILTERS, n, &used);
+    interleave_dy(dy + first * size, dy_rows + ((size_t)block * sizes.s0 + n) * size * TILE, used,
+                  size);
   }
 }
 #else

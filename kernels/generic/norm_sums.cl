@@ -193,14 +193,10 @@ __kernel void norm_sums_generic_group(__global const TYPE(X_DTYPE)* x,
 }
 #endif
 
-__kernel void norm_sums_generic_fold(__global const float* partial, __global const float* q,
-                                     __global float* out, __global float* first,
-                                     __global float* second, const int C, const int chunks,
-                                     const int count, const float eps) {
-  const int c = (int)get_global_id(0);
-  if (c >= C) return;
-  float2 sum = 0;
-  for (int chunk = 0; chunk < chunks; ++chunk) sum += vload2((size_t)chunk * C + c, partial);
+// Writes the sums of channel c: .x of the first, .y of the second.
+static inline void write_sums(float2 sum, __global const float* q, __global float* out,
+                              __global float* first, __global float* second, const int c,
+                              const int C, const int count, const float eps) {
 #if KIND == 0
   out[c] = sum.x;
   out[C + c] = sum.y;
@@ -219,4 +215,15 @@ __kernel void norm_sums_generic_fold(__global const float* partial, __global con
   out[c] = sum.y;
   first[c] = sum.x;
 #endif
+}
+
+__kernel void norm_sums_generic_fold(__global const float* partial, __global const float* q,
+                                     __global float* out, __global float* first,
+                                     __global float* second, const int C, const int chunks,
+                                     const int count, const float eps) {
+  const int c = (int)get_global_id(0);
+  if (c >= C) return;
+  float2 sum = 0;
+  for (int chunk = 0; chunk < chunks; ++chunk) sum += vload2((size_t)chunk * C + c, partial);
+  write_sums(sum, q, out, first, second, c, C, count, eps);
 }
