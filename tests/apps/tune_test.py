@@ -112,7 +112,7 @@ class Tune(unittest.TestCase):
         self.assertEqual(self.why("--no-tuned")[0]["variant"], "steps")
         self.assertEqual(self.why("--kernels", "relu=tuned_pack:steps(WORK=8)")[0]["variant"], "steps(WORK=8)")
         self.assertEqual(self.why("--kernels", "relu=generic")[0]["plugin"], "generic")
-        self.assertEqual(self.why(env={"NETCL_SAFE_MODE": "1"})[0]["plugin"], "generic")
+        self.assertEqual(self.why(env={"NETCL_SAFE_MODE": "1"})[0]["plugin"], "cpu")
         for arguments, variant in (((), BEST), (("--no-tuned",), "steps")):
             done = self.run_app("bench", "op", *QUESTION, "--json", *arguments)
             self.assertEqual(json.loads(done.stdout)["results"][0]["variant"], variant)
@@ -251,7 +251,7 @@ class Tune(unittest.TestCase):
 
     def test_a_set_that_came_later_is_not_outdone_unmeasured(self):
         record = self.record()
-        record.update(variant="dense", kernel_sets=["generic"])
+        record.update(variant="dense", kernel_sets=["cpu", "generic"])
         record["plugin"] = {"id": "generic", "content": content_of_elementwise("generic")}
         self.write_record(record)
         chosen, reasons, _ = self.why()
