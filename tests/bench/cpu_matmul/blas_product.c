@@ -5,27 +5,11 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "timing.h"
 
 typedef void (*Sgemm)(int, int, int, int, int, int, float, const float*, int, const float*, int,
                       float, float*, int);
-
-static double now_us(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int compare(const void* a, const void* b) {
-  const double x = *(const double*)a, y = *(const double*)b;
-  return (x > y) - (x < y);
-}
-
-static float* random_floats(size_t count) {
-  float* out = malloc(count * sizeof(float));
-  for (size_t i = 0; i < count; ++i) out[i] = (float)drand48() - 0.5f;
-  return out;
-}
 
 int main(int argc, char** argv) {
   if (argc != 10) return 2;

@@ -9,20 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "timing.h"
 
 enum { kPlatforms = 16, kParameters = 32 };
-
-static double now_us(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int compare(const void* a, const void* b) {
-  const double x = *(const double*)a, y = *(const double*)b;
-  return (x > y) - (x < y);
-}
 
 static void require(int ok, const char* what, int status) {
   if (ok) return;
@@ -31,8 +21,7 @@ static void require(int ok, const char* what, int status) {
 }
 
 static cl_mem random_buffer(cl_context context, size_t count) {
-  float* values = malloc(count * sizeof(float));
-  for (size_t i = 0; i < count; ++i) values[i] = (float)drand48() - 0.5f;
+  float* values = random_floats(count);
   cl_int status = 0;
   cl_mem out = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, count * sizeof(float), values, &status);
   require(status == CL_SUCCESS, "buffer", status);
