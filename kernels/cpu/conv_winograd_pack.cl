@@ -8,6 +8,11 @@
 // Divisible  nothing.
 // Needs storage.cl, conv_axis.cl and weight_block.cl before it.
 
+// Vectors wider than the processor's go to inlined functions only: nothing for the terminal.
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpsabi"
+#endif
+
 #if TILE == 4
 #define PUT_LANES(v, p) vstore4((v).lo.lo, 0, p);
 #elif TILE == 6
