@@ -1,5 +1,5 @@
 // Chains of elementwise ops whose inputs have the output's order, for CPUs: a work-item does SPAN
-// elements in a loop, which the compiler vectorises where it does not vectorise over work-items.
+// elements in a loop that may be vectorised, for compilers that do not do so over work-items.
 //
 // Contract   that of chain.cl, dense.
 // Defines    those of chain.cl, dense; SPAN.

@@ -1,5 +1,5 @@
 // Elementwise ops whose inputs have the output's order, for CPUs: a work-item does SPAN elements in
-// a loop, which the compiler vectorises where it does not vectorise over work-items.
+// a loop that may be vectorised, for compilers that do not do so over work-items.
 //
 // Contract   that of elementwise.cl, dense; y may be the memory of an input.
 // Defines    those of elementwise.cl; SPAN.

@@ -4,7 +4,7 @@
 // Contract   that of norm_sums.cl, without partial sums: work-item i does PER channels from i * PER on.
 // Defines    those of norm_sums.cl; PER.
 // Divisible  nothing.
-// Tunables   VECTOR (vector.cl).
+// Tunables   VECTOR (vector.cl). PER: 1 to 16 channels.
 // Order      VECTOR interleaved sums a sample, which are added up sample by sample, then a fixed tree;
 //            what is left of S by VECTOR likewise, element by element.
 // Needs storage.cl, vector.cl and norm_sums.cl before it.
@@ -29,12 +29,7 @@ VECTOR_KERNEL void norm_sums_cpu_channels(__global const TYPE(X_DTYPE)* x,
       const float2 centre = KIND == 2 ? centre_of(p, q, n, c0 + c, C, G) : centres[c];
       const size_t at = ((size_t)n * C + c0 + c) * S;
       FLOATV av = 0, bv = 0;
-      for (int s = 0; s < whole; s += VECTOR) {
-        const FLOATV d = (LOADV(X_DTYPE, x, at + s) - centre.x) * centre.y;
-        const FLOATV g = READ_DY(LOADV(D_DTYPE, dy, at + s));
-        av += FIRST(g, d);
-        bv += SECOND(g, d);
-      }
+      add_vectors(x + at, dy + at, whole, centre, &av, &bv);
       a[c] += av;
       b[c] += bv;
       for (int s = whole; s < S; ++s) {

@@ -11,7 +11,7 @@
 //            Needs storage.cl and elementwise_functions.cl before it.
 // Divisible  nothing; the last work-items find their index outside and stop.
 // Tunables   the local size and PIECE (chain.json). dense: one element a work-item, which a CPU
-//            compiler vectorises over work-items and a GPU coalesces. strided: the same, with a
+//            compiler may vectorise over work-items and a GPU coalesces. strided: the same, with a
 //            division a dimension. runs: a row or a piece of it a work-item, for CPUs, so that the
 //            divisions are done once a row and the loop over it is vectorised.
 // Order      none: one element each.

@@ -8,7 +8,7 @@
 //            EXPR(x0,x1,x2,p0,p1), which may call normal_cdf. Needs storage.cl and elementwise_functions.cl before it.
 // Divisible  nothing; the last work-items find their index outside and stop.
 // Tunables   the local size (variants.json). One element a work-item, straight-line code, which a
-//            CPU compiler vectorises over work-items and a GPU coalesces.
+//            CPU compiler may vectorise over work-items and a GPU coalesces.
 // Order      none: one element each.
 
 #define IN0(a) (CTYPE)LOAD(X0_DTYPE)(x0, a)

@@ -129,6 +129,17 @@ __kernel void norm_sums_generic_columns(__global const TYPE(X_DTYPE)* x,
   }
 }
 
+// Adds what `count` elements, a multiple of VECTOR, give to both sums.
+static inline void add_vectors(__global const TYPE(X_DTYPE)* x, __global const TYPE(D_DTYPE)* dy,
+                               const int count, const float2 centre, FLOATV* a, FLOATV* b) {
+  for (int s = 0; s < count; s += VECTOR) {
+    const FLOATV d = (LOADV(X_DTYPE, x, s) - centre.x) * centre.y;
+    const FLOATV g = READ_DY(LOADV(D_DTYPE, dy, s));
+    *a += FIRST(g, d);
+    *b += SECOND(g, d);
+  }
+}
+
 // Work-item (channel, chunk), vectors along S.
 __kernel void norm_sums_generic_lanes(__global const TYPE(X_DTYPE)* x,
                                       __global const TYPE(D_DTYPE)* dy, __global const float* p,
@@ -142,12 +153,7 @@ __kernel void norm_sums_generic_lanes(__global const TYPE(X_DTYPE)* x,
     const float2 centre = centre_of(p, q, n, c, C, G);
     const size_t at = ((size_t)n * C + c) * S;
     FLOATV av = 0, bv = 0;
-    for (int s = 0; s < whole; s += VECTOR) {
-      const FLOATV d = (LOADV(X_DTYPE, x, at + s) - centre.x) * centre.y;
-      const FLOATV g = READ_DY(LOADV(D_DTYPE, dy, at + s));
-      av += FIRST(g, d);
-      bv += SECOND(g, d);
-    }
+    add_vectors(x + at, dy + at, whole, centre, &av, &bv);
     float a_sample = sum_of(av), b_sample = sum_of(bv);
     for (int s = whole; s < S; ++s) {
       const float d = (LOAD(X_DTYPE)(x, at + s) - centre.x) * centre.y;
