@@ -9,19 +9,6 @@
 
 namespace netcl {
 
-bool offers(const Provision& provision, const OpRow& op) {
-  return provision.op == op.name || (!provision.family.empty() && provision.family == op.family);
-}
-
-bool offers(const Provision& provision, const KernelQuestion& question) {
-  if (!offers(provision, question.op)) return false;
-  if (provision.dtypes.empty()) return true;
-  return std::all_of(question.in.begin(), question.in.end(), [&](const TensorDesc& desc) {
-    return std::find(provision.dtypes.begin(), provision.dtypes.end(), dtype_name(desc.dtype)) !=
-           provision.dtypes.end();
-  });
-}
-
 namespace {
 
 // "vec" of "vec(ROWS=24)".
@@ -52,32 +39,22 @@ std::vector<KernelChoice::Ranked> KernelChoice::candidates(
   const KernelPin* pin = pin_of(question.op.name);
   std::vector<Ranked> out;
   for (const Manifest* manifest : plugins_.manifests("kernels")) {
-    std::string reason = "its manifest does not offer the op";
-    std::optional<Ranked> best;
-    for (const Provision& provision : manifest->provides) {
-      if (!offers(provision, question)) continue;
-      int specificity = 0;
-      if (const auto why = refuses_device(provision, device, &specificity)) {
-        reason = *why;
-      } else if (!best || specificity > best->specificity) {
-        best = Ranked{manifest, specificity, provision.priority};
-      }
-    }
-    if (best && pin != nullptr && pin->plugin != manifest->id) {
-      best.reset();
+    std::string reason;
+    auto rank = rank_of(
+        *manifest, device, [&](const Provision& p) { return offers(p, question); }, &reason);
+    if (rank && pin != nullptr && pin->plugin != manifest->id) {
+      rank.reset();
       reason = "the op is pinned to " + pin->plugin;
     }
-    if (best) {
-      out.push_back(*best);
+    if (rank) {
+      out.push_back({manifest, *rank});
     } else if (refused != nullptr) {
       refused->push_back({manifest->id, "", "declined", reason});
     }
   }
-  std::sort(out.begin(), out.end(), [](const Ranked& a, const Ranked& b) {
-    if (a.specificity != b.specificity) return a.specificity > b.specificity;
-    if (a.priority != b.priority) return a.priority > b.priority;
-    return a.manifest->id < b.manifest->id;
-  });
+  // Manifests come sorted by id.
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Ranked& a, const Ranked& b) { return a.rank.before(b.rank); });
   return out;
 }
 
@@ -190,13 +167,12 @@ std::vector<KernelCandidate> KernelChoice::why(Device& device, const KernelQuest
       if (best.recipe)
         out.push_back({best.recipe->plugin, best.recipe->variant, "chosen", best.reason});
     }
-    const std::string rank =
-        str_cat("specificity ", candidate.specificity, ", priority ", candidate.priority);
     const auto is_best = [&](const std::string& name) {
       return best.recipe && best.recipe->plugin == id && best.recipe->variant == name;
     };
     if (!is_best(answer->variant))
-      out.push_back({id, answer->variant, chosen || best.recipe ? "able" : "chosen", rank});
+      out.push_back(
+          {id, answer->variant, chosen || best.recipe ? "able" : "chosen", candidate.rank.str()});
     chosen = true;
     for (const std::string& other : set.variants(device, question)) {
       if (other == variant_id(answer->variant) || is_best(other)) continue;

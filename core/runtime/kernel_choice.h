@@ -1,11 +1,10 @@
 // Which kernel set computes an op on a device: the only place where that is decided.
 //
 // Candidates are the kernel-set plugins whose manifest offers the op (or its family) on the device,
-// in this order: specificity of the matching rule, priority, id; `generic` comes last by having the
-// empty rule. The first that plans wins, unless a tuned record of one of them knows better
-// (tuned_kernels.h); every refusal keeps its reason. A pin (op -> plugin and variant) leaves one
-// candidate, and for a fused op kTrace leaves none, so that its recorded ops run. An answer is
-// frozen for the life of the object. Threads: any.
+// in the order of their ranks (kernel_rank.h). The first that plans wins, unless a tuned record of
+// one of them knows better (tuned_kernels.h); every refusal keeps its reason. A pin (op -> plugin
+// and variant) leaves one candidate, and for a fused op kTrace leaves none, so that its recorded
+// ops run. An answer is frozen for the life of the object. Threads: any.
 #ifndef NETCL_CORE_RUNTIME_KERNEL_CHOICE_H_
 #define NETCL_CORE_RUNTIME_KERNEL_CHOICE_H_
 
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "core/ops/kernel_provider.h"
+#include "core/runtime/kernel_rank.h"
 #include "core/runtime/plugin_host.h"
 #include "core/runtime/tuned_options.h"
 #include "core/runtime/tuned_record.h"
@@ -40,11 +40,6 @@ struct KernelCandidate {
   std::string verdict;  // "chosen", "able" (it could, too) or "declined"
   std::string reason;
 };
-
-// Whether the provision is for the op or its family.
-bool offers(const Provision& provision, const OpRow& op);
-// Also for the types of the question's inputs; devices do not matter.
-bool offers(const Provision& provision, const KernelQuestion& question);
 
 class KernelChoice : public KernelProvider {
  public:
@@ -77,7 +72,7 @@ class KernelChoice : public KernelProvider {
  private:
   struct Ranked {
     const Manifest* manifest;
-    int specificity, priority;
+    KernelRank rank;
   };
   std::vector<Ranked> candidates(const DeviceInfo& device, const KernelQuestion& question,
                                  std::vector<KernelCandidate>* refused) const;

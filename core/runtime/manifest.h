@@ -24,6 +24,7 @@ struct Provision {
   std::vector<nlohmann::ordered_json> match;  // devices: any object that matches; empty: all
   std::vector<nlohmann::ordered_json> never;  // devices that are refused all the same
   int priority = 0;
+  bool yields = false;       // of kernels: asked after every set that does not
   bool one_context = false;  // of a transport: its ranks share a process and an OpenCL context
 };
 

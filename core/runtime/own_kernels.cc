@@ -1,15 +1,13 @@
 #include "core/runtime/own_kernels.h"
 
 #include <algorithm>
-#include <utility>
+#include <optional>
 
 #include "core/ops/op.h"
 
 namespace netcl {
 
 namespace {
-
-constexpr int kNobody = -1;
 
 // What passes make of an op, or "".
 std::string becomes(const OpRow& op) {
@@ -19,15 +17,13 @@ std::string becomes(const OpRow& op) {
   return "";
 }
 
-// Specificity and priority of the first kernel set that is asked for the op on the device.
-std::pair<int, int> rank_of(const OpRow& op, const PluginHost& plugins, const DeviceInfo& device) {
-  std::pair<int, int> best = {kNobody, 0};
+// The rank of the first kernel set that is asked for the op on the device, if there is one.
+std::optional<KernelRank> first_rank(const OpRow& op, const PluginHost& plugins,
+                                     const DeviceInfo& device) {
+  std::optional<KernelRank> best;
   for (const Manifest* manifest : plugins.manifests("kernels")) {
-    for (const Provision& provision : manifest->provides) {
-      int specificity = 0;
-      if (offers(provision, op) && !refuses_device(provision, device, &specificity))
-        best = std::max(best, {specificity, provision.priority});
-    }
+    const auto rank = rank_of(*manifest, device, [&](const Provision& p) { return offers(p, op); });
+    if (rank && (!best || rank->before(*best))) best = rank;
   }
   return best;
 }
@@ -43,7 +39,9 @@ std::set<std::string> ops_with_own_kernels(const PluginHost& plugins,
     const std::string whole = becomes(op);
     if (whole.empty()) continue;
     const bool own = std::any_of(devices.begin(), devices.end(), [&](const DeviceInfo& device) {
-      return rank_of(op, plugins, device) > rank_of(find_op(whole), plugins, device);
+      const auto rank = first_rank(op, plugins, device);
+      const auto of_whole = first_rank(find_op(whole), plugins, device);
+      return rank && (!of_whole || rank->before(*of_whole));
     });
     if (own) out.insert(op.name);
   }

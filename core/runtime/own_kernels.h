@@ -12,10 +12,10 @@
 
 namespace netcl {
 
-// Ops that are pinned, and those for which a kernel set on one of `devices` is more specific than
-// every set there that serves what a pass would make of them: a set with tanh for a vendor's device
-// is used, although the plain set could compute tanh and its neighbours at once. The same for all
-// workers of a run, whatever their devices. Threads: any.
+// Ops that are pinned, and those for which one of `devices` has a kernel set that is asked before
+// every set there that serves what a pass would make of them (kernel_rank.h): a set with tanh that
+// somebody adds is used, although netcl's own could compute tanh and its neighbours at once. The
+// same for all workers of a run, whatever their devices. Threads: any.
 std::set<std::string> ops_with_own_kernels(const PluginHost& plugins,
                                            const std::vector<DeviceInfo>& devices,
                                            const std::map<std::string, KernelPin>& pins);

@@ -33,6 +33,18 @@ std::vector<ordered_json> read_rules(const ordered_json& json, const char* key,
   return out;
 }
 
+// A member that is true, false or absent; it stands beside others that are named, which `fits`
+// says.
+bool read_flag(const ordered_json& json, const char* key, bool fits, const char* others,
+               const std::string& where, const fs::path& path) {
+  if (!json.contains(key)) return false;
+  if (!json[key].is_boolean() || !fits) {
+    refuse("NPL-01", path.string(), ": ", where, ".", key, " must be true or false, beside ",
+           others);
+  }
+  return json[key].get<bool>();
+}
+
 // The op table's lists of names would be pages: only the nearest is said.
 std::string nearest(const std::string& name, const std::vector<std::string>& known) {
   const std::string near = nearest_name(name, known);
@@ -42,8 +54,8 @@ std::string nearest(const std::string& name, const std::vector<std::string>& kno
 
 void warn_of_unknown(const ordered_json& json, const Provision& provision, const std::string& where,
                      std::vector<std::string>* warnings) {
-  const std::vector<std::string> keys = {"op",    "family", "layer",    "transport",  "dtypes",
-                                         "match", "never",  "priority", "one_context"};
+  const std::vector<std::string> keys = {"op",    "family", "layer",    "transport",   "dtypes",
+                                         "match", "never",  "priority", "one_context", "yields"};
   for (const auto& item : json.items()) {
     if (std::find(keys.begin(), keys.end(), item.key()) == keys.end())
       warnings->push_back(where + ": unknown key \"" + item.key() + "\"" +
@@ -103,13 +115,10 @@ Provision read_provision(const ordered_json& json, size_t index, const fs::path&
     }
     out.priority = priority.get<int>();
   }
-  if (json.contains("one_context")) {
-    if (!json["one_context"].is_boolean() || out.transport.empty()) {
-      refuse("NPL-01", path.string(), ": ", where,
-             ".one_context must be true or false, beside \"transport\"");
-    }
-    out.one_context = json["one_context"].get<bool>();
-  }
+  out.one_context =
+      read_flag(json, "one_context", !out.transport.empty(), "\"transport\"", where, path);
+  out.yields = read_flag(json, "yields", !out.op.empty() || !out.family.empty(),
+                         "\"op\" or \"family\"", where, path);
   warn_of_unknown(json, out, path.string() + ": " + where, warnings);
   return out;
 }

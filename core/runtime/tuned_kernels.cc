@@ -91,7 +91,7 @@ std::shared_ptr<const Recipe> TunedKernels::use(const TunedMatch& match, Device&
   if (place_of(untuned.plugin, able) < place &&
       std::find(sets.begin(), sets.end(), untuned.plugin) == sets.end()) {
     *why = "it was not measured against " + untuned.plugin +
-           ", which is more specific; run netcl-app tune";
+           ", which is asked before its set; run netcl-app tune";
     return nullptr;
   }
   const Manifest& manifest = *able[place];

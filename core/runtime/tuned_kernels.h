@@ -44,9 +44,9 @@ class TunedKernels {
  public:
   TunedKernels(PluginHost& plugins, TunedOptions options);
 
-  // `able`: plugins that serve the op on the device, the most specific first; `untuned`: what is
-  // chosen without records; `usual`: recipes that count as right. Errors: none; what goes wrong
-  // is a refusal.
+  // `able`: plugins that serve the op on the device, in the order in which they are asked;
+  // `untuned`: what is chosen without records; `usual`: recipes that count as right. Errors: none;
+  // what goes wrong is a refusal.
   TunedAnswer choose(Device& device, const KernelQuestion& question,
                      const std::vector<const Manifest*>& able, const Recipe& untuned,
                      const RecordCheck::Planner& usual);

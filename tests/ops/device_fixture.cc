@@ -26,8 +26,8 @@ FoundDevice find_device(const std::string& selector) {
   fail(ErrorCode::kDevice, "no device \"", selector, "\"; there are:", known);
 }
 
-// The real directory of every plugin below `directory`: runfiles are links to files, and a plugin
-// whose library is a link to elsewhere is refused, as it should be.
+}  // namespace
+
 std::vector<std::filesystem::path> plugin_paths(const std::filesystem::path& directory) {
   std::vector<std::filesystem::path> out;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
@@ -37,8 +37,6 @@ std::vector<std::filesystem::path> plugin_paths(const std::filesystem::path& dir
   std::sort(out.begin(), out.end());
   return out;
 }
-
-}  // namespace
 
 DeviceFixture::DeviceFixture(const DeviceArgs& args) : args_(args) {
   device_ = std::make_unique<Device>(find_device(args.device), "", Logger());

@@ -26,6 +26,10 @@ struct DeviceArgs {
   bool every = false;                             // settings_test: by hand
 };
 
+// The real directory of every plugin below `directory`: runfiles are links to files, and a plugin
+// whose library is a link to elsewhere is refused, as it should be.
+std::vector<std::filesystem::path> plugin_paths(const std::filesystem::path& directory);
+
 class DeviceFixture {
  public:
   // Errors: kDevice for a selector that no device has; the message lists what there is.

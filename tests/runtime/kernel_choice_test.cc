@@ -9,6 +9,7 @@
 #include "core/ops/op.h"
 #include "core/runtime/own_kernels.h"
 #include "tests/ops/device_fixture.h"
+#include "tests/runtime/plugin_folder.h"
 
 namespace netcl {
 namespace testing {
@@ -98,6 +99,34 @@ TEST_F(KernelChoiceTest, WithoutAKernelSetTheMessageSaysWhatToDo) {
             std::string::npos)
       << message;
   EXPECT_NE(message.find("No plugin was found in"), std::string::npos) << message;
+}
+
+class AddedSetTest : public test::PluginFolder {};
+
+TEST_F(AddedSetTest, GoesBeforeTheShippedSets) {
+  test::ordered_json manifest = test::good_manifest();
+  manifest["id"] = "zz_added";
+  manifest["kinds"] = {"kernels"};
+  manifest["provides"] = test::ordered_json::parse(
+      R"([{"op": "tanh"}, {"op": "matmul", "priority": -5}, {"op": "exp", "yields": true}])");
+  const DeviceInfo& device = shared_device().device().info();
+  PluginOptions options;
+  options.paths = plugin_paths(shared_device().args().plugins);
+  options.paths.push_back(add("added", manifest));
+  PluginHost host(options, {device}, Logger());
+
+  const OpRow& row = find_op("matmul");
+  const Attrs attrs = complete_attrs(row, {});
+  const std::vector<TensorDesc> square = {{DType::kF32, {4, 4}}};
+  const std::vector<TensorDesc> both = {square[0], square[0]};
+  const auto sets = KernelChoice(host, {}).sets(device, {row, both, square, attrs});
+  ASSERT_GE(sets.size(), 2u);
+  EXPECT_EQ(sets.front(), "zz_added") << host.rejections();  // although it names no device
+  EXPECT_EQ(sets.back(), "generic");
+
+  const auto own = ops_with_own_kernels(host, {device}, {});
+  EXPECT_EQ(own.count("tanh"), 1u);
+  EXPECT_EQ(own.count("exp"), 0u);
 }
 
 }  // namespace

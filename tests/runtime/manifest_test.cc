@@ -43,7 +43,7 @@ TEST_F(ManifestTest, AcceptsAGoodOne) {
   json["license"] = "MIT";
   json["provides"] = ordered_json::parse(
       R"([{"op": "matmul", "dtypes": ["f32"], "match": [{"type": "gpu"}], "never": [{}], "priority": 7},
-          {"transport": "probe", "one_context": true}])");
+          {"transport": "probe", "one_context": true}, {"family": "elementwise", "yields": true}])");
   const ManifestResult result = read_manifest(add("good", json));
   ASSERT_FALSE(result.refusal) << result.refusal->detail;
   const Manifest& m = *result.manifest;
@@ -52,9 +52,11 @@ TEST_F(ManifestTest, AcceptsAGoodOne) {
   EXPECT_EQ(m.library, root_ / "good" / "libprobe.so");
   EXPECT_TRUE(m.has_kind("layer"));
   EXPECT_FALSE(m.has_kind("kernels"));
-  ASSERT_EQ(m.provides.size(), 2u);
+  ASSERT_EQ(m.provides.size(), 3u);
   EXPECT_FALSE(m.provides[0].one_context);
   EXPECT_TRUE(m.provides[1].one_context);
+  EXPECT_FALSE(m.provides[0].yields);
+  EXPECT_TRUE(m.provides[2].yields);
   EXPECT_EQ(m.provides[0].op, "matmul");
   EXPECT_EQ(m.provides[0].priority, 7);
   EXPECT_EQ(m.provides[0].match.size(), 1u);
@@ -163,6 +165,14 @@ TEST_F(ManifestTest, RefusesWrongMembers) {
        set("provides", R"([{"op": "add", "one_context": true}])"),
        "NPL-01",
        {"provides[0].one_context", "transport"}},
+      {"yields_text",
+       set("provides", R"([{"op": "add", "yields": 1}])"),
+       "NPL-01",
+       {"provides[0].yields must be true or false"}},
+      {"yields_layer",
+       set("provides", R"([{"layer": "example.a", "yields": true}])"),
+       "NPL-01",
+       {"provides[0].yields", "beside \"op\" or \"family\""}},
       {"schema_new",
        set("manifest", "\"netcl-plugin/2\""),
        "NPL-02",

@@ -56,11 +56,11 @@ inline void compile_c(const std::string& code, const fs::path& library) {
 }
 
 // A folder under the test's temporary directory.
-class PluginFolder : public testing::Test {
+class PluginFolder : public ::testing::Test {
  protected:
   PluginFolder() {
     std::string pattern =
-        (fs::path(testing::TempDir()) / "netcl_plugins_XXXXXX").lexically_normal().string();
+        (fs::path(::testing::TempDir()) / "netcl_plugins_XXXXXX").lexically_normal().string();
     if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
     root_ = fs::canonical(pattern);
   }
@@ -72,7 +72,7 @@ class PluginFolder : public testing::Test {
   static const std::string& good_library() {
     static const std::string bytes = [] {
       const fs::path path =
-          fs::path(testing::TempDir()) / ("netcl_good_" + std::to_string(::getpid()) + ".so");
+          fs::path(::testing::TempDir()) / ("netcl_good_" + std::to_string(::getpid()) + ".so");
       compile_c(kGoodOpen, path);
       std::ifstream in(path, std::ios::binary);
       std::string out((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
