@@ -6,7 +6,7 @@
 // Divisible  nothing.
 // Tunables   SPAN: 256, 1024 or 4096.
 // Order      none: one element each.
-// Needs loop.cl, storage.cl, elementwise_functions.cl and chain.cl before it.
+// Needs loop.cl, storage.cl, vector_functions.cl, elementwise_functions.cl and chain.cl before it.
 
 __kernel void chain_cpu_pieces(INPUTS, __global TYPE(Y_DTYPE)* y, const int n) {
   const int first = SPAN * (int)get_global_id(0), end = min(first + SPAN, n);

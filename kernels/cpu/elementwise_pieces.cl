@@ -6,7 +6,7 @@
 // Divisible  nothing.
 // Tunables   SPAN: 256, 1024 or 4096.
 // Order      none: one element each.
-// Needs loop.cl, storage.cl, elementwise_functions.cl and elementwise.cl before it.
+// Needs loop.cl, storage.cl, vector_functions.cl, elementwise_functions.cl and elementwise.cl before it.
 
 __kernel void elementwise_cpu_pieces(__global const TYPE(X0_DTYPE)* x0,
                                      __global const TYPE(X1_DTYPE)* x1,

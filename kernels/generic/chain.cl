@@ -8,7 +8,7 @@
 //            they may call normal_cdf and hold a value as a type has it with HOLD(T)(value).
 //            runs: INNER, the last of dims, PIECE of which are one work-item's; STEP0 ... STEP5: the
 //            inputs' strides along it, 0, 1, or 2 for another.
-//            Needs storage.cl and elementwise_functions.cl before it.
+//            Needs storage.cl and elementwise_functions.cl before it, and runs loop.cl.
 // Divisible  nothing; the last work-items find their index outside and stop.
 // Tunables   the local size and PIECE (chain.json). dense: one element a work-item, which a CPU
 //            compiler may vectorise over work-items and a GPU coalesces. strided: the same, with a
@@ -133,6 +133,7 @@ __kernel void chain_generic_runs(INPUTS, __global TYPE(Y_DTYPE)* y, const int it
   i4 += first * RUN4;
   i5 += first * RUN5;
   __global TYPE(Y_DTYPE)* to = y + row * inner + first;
+  INDEPENDENT
   for (int j = 0; j < count; ++j) {
     READ0(i0 + j * RUN0) READ1(i1 + j * RUN1) READ2(i2 + j * RUN2)
     READ3(i3 + j * RUN3) READ4(i4 + j * RUN4) READ5(i5 + j * RUN5)

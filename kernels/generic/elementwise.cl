@@ -3,7 +3,7 @@
 // Contract   x0 x1 x2: inputs (absent ones are stand-ins, never read); y: output of n elements.
 //            dense: every input has y's order and count. strided: dims are y's dimensions,
 //            s0 s1 s2 the inputs' element strides, right-aligned, leading dimensions 1.
-//            runs: as strided; a row or a piece of it is one work-item's (see chain.cl).
+//            runs: as strided; a row or a piece of it is one work-item's (see chain.cl); loop.cl first.
 // Defines    N_IN; X0_DTYPE X1_DTYPE X2_DTYPE Y_DTYPE; CTYPE, in which the operands are held;
 //            EXPR(x0,x1,x2,p0,p1), which may call normal_cdf. Needs storage.cl and elementwise_functions.cl before it.
 // Divisible  nothing; the last work-items find their index outside and stop.
@@ -71,6 +71,7 @@ __kernel void elementwise_generic_runs(__global const TYPE(X0_DTYPE)* x0, __glob
   b += first * RUN1;
   c += first * RUN2;
   __global TYPE(Y_DTYPE)* to = y + row * inner + first;
+  INDEPENDENT
   for (int j = 0; j < count; ++j)
     STORE(Y_DTYPE)(to, j, apply(OPERANDS(a + j * RUN0, b + j * RUN1, c + j * RUN2), p0, p1));
 }
