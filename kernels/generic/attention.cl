@@ -1,11 +1,10 @@
 // scaled_dot_product_attention, and what its backward kernels share with it.
 //
-// Contract   q, dy, y: [heads,T,D]; k, v: [heads,S,D]; lse: f32 [heads,T]; mask: element
-//            (b, h, i, j) at b s4 + h s5 + i s6 + j s7 of mask_strides, head = b H + h.
+// Contract   q, dy, y: [heads,T,D]; k, v: [heads,S,D]; lse: f32 [heads,T]; the mask: attention_mask.cl.
 //            The pack kernel makes f32 copies, per head ceil(count / 16) panels of 16 rows: either
 //            [panel][d][16] or [panel * 16][DP], with zeros in the padding.
-// Defines    D: features; DP: D rounded up to 8; X_DTYPE of q, k, v, y; CAUSAL, HAS_MASK, MASK_BOOL
-//            (0, 1); MASK_DTYPE; GROUP (group kernels): rows a work-group. Needs storage.cl before.
+// Defines    D: features; DP: D rounded up to 8; X_DTYPE of q, k, v, y; GROUP (group kernels):
+//            rows a work-group. Needs storage.cl and attention_mask.cl before it.
 // Divisible  nothing: what lies outside counts as forbidden.
 // Tunables   ROWS (vec) 4; TILE (group): keys a round.
 // Order      keys in order, in blocks of 16 (vec) or 8 (group) with a running maximum.
@@ -14,18 +13,6 @@
 #define CHUNKS (DP / 8)
 #define ROWS 4
 #define TILE 16
-
-#if HAS_MASK && MASK_BOOL
-#define MASKED(s, m, at) (LOAD(MASK_DTYPE)(m, at) ? (s) : -INFINITY)
-#elif HAS_MASK
-#define MASKED(s, m, at) ((s) + LOAD(MASK_DTYPE)(m, at))
-#else
-#define MASKED(s, m, at) (s)
-#endif
-
-static inline size_t mask_head(const int head, const int H, const int8 strides) {
-  return (size_t)(head / H) * strides.s4 + (size_t)(head % H) * strides.s5;
-}
 
 static inline float sum8(const float8 v) {
   const float4 a = v.lo + v.hi;

@@ -9,13 +9,10 @@
 //            PART_A makes the gradient of a, PART_B that of b (keys only).
 // Divisible  nothing.
 // Order      the others in order, in one accumulator an element.
-// Needs storage.cl and attention.cl before it.
+// Needs storage.cl, attention_mask.cl and attention.cl before it.
 
 #define PART_A 1
 #define PART_B 2
-
-// True if query i may see key j.
-#define VISIBLE(i, j) ((i) < T && (j) < S && (!CAUSAL || (j) <= (i)))
 
 #if defined(KEYS) && !defined(GROUP)
 // For CPUs: work-item (block of ROWS own rows, head). The others come packed: a and b as panels for
