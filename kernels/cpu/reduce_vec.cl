@@ -6,7 +6,7 @@
 // Tunables   VECTOR (vector.cl), TILE (lines.cl). Argument rows: rows a work-item.
 // Order      blocks of 128 vectors, each in order, then the blocks; of rows, then a fixed tree.
 // NaN        spreads through max and min too.
-// Needs storage.cl, vector.cl, parts.cl and lines.cl before it.
+// Needs storage.cl, vector.cl, parts.cl, lines.cl and, for var, moments.cl before it.
 
 #define OP_sum 0
 #define OP_mean 1
@@ -53,24 +53,19 @@ LINES_INLINE void reduce_lines(__global const TYPE(X_DTYPE)* x, __global TYPE(Y_
 #else
 LINES_INLINE void reduce_lines(__global const TYPE(X_DTYPE)* x, __global TYPE(Y_DTYPE)* y,
                                const int reduce, const int correction, const Lines l) {
+#if OP == OP_var
+  FLOATV means[TILE], sums[TILE];
+  moments(x, reduce, 0, l, means, sums);
+  EACH_OF_TILE sums[k] /= (float)max(reduce - correction, 0);
+#else
   SUMS(sums)
 #define ADD(at, k, left, r) sums_block[k] += LOADP(X_DTYPE)(x + at, left, 0.0f);
 #define ADD_SUMS(k) ADD_BLOCK(sums, k)
   PASS(ADD, ADD_SUMS)
   EACH_OF_TILE sums[k] = FOLD(sums, k, sum_of);
-#if OP != OP_sum
+#if OP == OP_mean
   EACH_OF_TILE sums[k] /= (float)reduce;
 #endif
-#if OP == OP_var
-  SUMS(squares)
-#define ADD_SQUARE(at, k, left, r)                                                  \
-  {                                                                                 \
-    const FLOATV d = LOADP(X_DTYPE)(x + at, left, sums[k].s0) - sums[k];            \
-    squares_block[k] += d * d;                                                      \
-  }
-#define ADD_SQUARES(k) ADD_BLOCK(squares, k)
-  PASS(ADD_SQUARE, ADD_SQUARES)
-  EACH_OF_TILE sums[k] = FOLD(squares, k, sum_of) / (float)max(reduce - correction, 0);
 #endif
   PUT_RESULTS(Y_DTYPE, y, sums)
 }
