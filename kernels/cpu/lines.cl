@@ -97,8 +97,8 @@ LINES_INLINE Lines lines_of_columns(const int reduce, const int inner, const int
   }
 
 // Sums of blocks, to which NEXT adds what the block gave.
-#define SUMS(name)                  \
-  FLOATV name[TILE], name##_block[TILE]; \
+#define SUMS(name)                        \
+  FLOATV name[TILE], name##_block[TILE];  \
   EACH_OF_TILE name[k] = name##_block[k] = 0;
 #define ADD_BLOCK(name, k)     \
   name[k] += name##_block[k];  \
