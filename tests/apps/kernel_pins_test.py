@@ -46,7 +46,7 @@ class KernelPins(unittest.TestCase):
                        "batch_size": 32, "epochs": 1}, stream)
         for pin, code, words in (
                 ("softmax=nobody", 4, ["softmax=nobody", "no such kernel-set plugin"]),
-                ("softmax=cpu", 4, ["cpu has no kernels for softmax; those that have: generic"]),
+                ("cumsum=cpu", 4, ["cpu has no kernels for cumsum; those that have: generic"]),
                 ("softmax=generic:vex", 4, ['the step has no softmax', 'no variant "vex"', "Its variants: ", "group"]),
                 ("conv2d=generic:tile(NO=3)", 4, ["conv2d=generic:tile(NO=3)", "the step has no conv2d"]),
                 ("conv2d=generic:tile(PACK=x)", 2, ["(NAME=NUMBER,...)"]),
