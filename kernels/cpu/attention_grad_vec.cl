@@ -46,8 +46,8 @@ VECTOR_KERNEL void sdpa_grad_cpu_vec(
     own_delta[lane] = delta[min(first + lane, T - 1)];
   }
 #endif
-  const int begin = CAUSAL & KEYS ? min(first, others) : 0;
-  const int end = CAUSAL & !KEYS ? min(S, first + own) : others;
+  const int begin = (CAUSAL & KEYS) ? min(first, others) : 0;
+  const int end = (CAUSAL & !KEYS) ? min(S, first + own) : others;
   for (int o0 = begin; o0 < end; o0 += BLOCK) {
     const int count = min(BLOCK, end - o0);
     products(p, other_a + (size_t)o0 * D, count, lanes_a);
