@@ -2,10 +2,11 @@
 // row by row where they lie, so that nothing is packed and sums over the others stay in lanes.
 //
 // Use        take_lanes, products, add_products, put_lanes below; LANES(v): the numbers of the lanes of
-//            vector v. BLOCK: rows of the others at a time.
+//            vector v. BLOCK: rows of the others at a time, a multiple of each TILE.
 // Contract   x: X_DTYPE [rows, D].
 // Defines    D: features; X_DTYPE; those of panel.cl.
-// Divisible  nothing. Lanes beyond the last own row hold that row again.
+// Divisible  nothing; D is at most 1024, as the own rows lie on the stack. Lanes beyond the last own row
+//            hold that row again.
 // Tunables   those of panel.cl.
 // Order      products: d in order; sums: the others in order, in one accumulator an element.
 // Needs storage.cl, vector.cl and panel.cl before it.

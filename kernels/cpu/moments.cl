@@ -8,19 +8,15 @@
 
 LINES_INLINE void moments(__global const TYPE(X_DTYPE)* x, const int reduce, const int about_zero,
                           const Lines l, FLOATV* means, FLOATV* squares) {
-  FLOATV block[TILE];
-  EACH_OF_TILE means[k] = squares[k] = block[k] = 0;
-#define MOMENTS_NEXT_MEAN(k) \
-  means[k] += block[k];      \
-  block[k] = 0;
-#define MOMENTS_NEXT_SQUARES(k) \
-  squares[k] += block[k];       \
-  block[k] = 0;
-#define MOMENTS_MEAN(at, k, left, r) block[k] += LOADP(X_DTYPE)(x + at, left, 0.0f);
+  FLOATV means_block[TILE], squares_block[TILE];
+  EACH_OF_TILE means[k] = squares[k] = means_block[k] = squares_block[k] = 0;
+#define MOMENTS_NEXT_MEAN(k) ADD_BLOCK(means, k)
+#define MOMENTS_NEXT_SQUARES(k) ADD_BLOCK(squares, k)
+#define MOMENTS_MEAN(at, k, left, r) means_block[k] += LOADP(X_DTYPE)(x + at, left, 0.0f);
 #define MOMENTS_SQUARES(at, k, left, r)                                      \
   {                                                                          \
     const FLOATV d = LOADP(X_DTYPE)(x + at, left, means[k].s0) - means[k];   \
-    block[k] += d * d;                                                       \
+    squares_block[k] += d * d;                                               \
   }
   if (!about_zero) {
     PASS(MOMENTS_MEAN, MOMENTS_NEXT_MEAN)
